@@ -38,7 +38,9 @@ EVERYWHERE := ./... ./.ci/suite ./.ci/patched ./.ci/mutants ./.ci/additions ./.c
 # those that import them, RUN is go test -run's pattern, and JSON a file for what go test -json says, of which
 # `go run ./.ci/suite FILE` makes the tables again.
 SUITE = go run ./dialects/logtest/withservers -memory -- go run ./.ci/suite -packages '$(or $(PKG),$(EVERYWHERE))' $(if $(JSON),-o $(JSON)) $(if $(CHANGED),-changed -since $(or $(SINCE),main))
-GO_TEST = go test -vet=off -shuffle=on -timeout 60m $(if $(RUN),-run '$(RUN)')
+# A hundred test programs are linked. gold takes half a second less for each with SQLite than the linker that gcc takes by itself.
+GOLD = $(if $(shell command -v ld.gold),-ldflags=-extldflags=-fuse-ld=gold)
+GO_TEST = go test -vet=off -shuffle=on -timeout 60m $(GOLD) $(if $(RUN),-run '$(RUN)')
 
 # go vet is part of lint. As root it installs databases that are missing, and says so before; PLINTH_TEST_INSTALL=0
 # forbids that.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"time"
@@ -13,27 +12,6 @@ import (
 	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/dialects"
 )
-
-// Options say what a run measures.
-type Options struct {
-	// DSNs are the databases to measure; none: SQLite. Servers are only asked for scratch
-	// databases of their own, for which the user needs the right to create databases.
-	DSNs []string
-	// Dir gets report.json and the charts; ./bench-out. It also holds the SQLite files
-	// while they are measured, so it decides which disk that is.
-	Dir string
-	// Quick takes short rounds and few objects, to see that everything works.
-	Quick bool
-	// Child is the command of a process that calls Child; it is started for plinth and
-	// for the handlers that plinth is compared with.
-	Child []string
-	// Version is plinth's own, for the report.
-	Version string
-	// Progress is a terminal that shows what is being done; nil: nothing.
-	Progress io.Writer
-	// Profiles makes each server measurement leave its CPU profile in Dir.
-	Profiles bool
-}
 
 // scale is how much work a run is.
 type scale struct {
@@ -71,7 +49,7 @@ var (
 
 // run is one Run.
 type run struct {
-	Options
+	measure.Options
 	scale    scale
 	dir      string // of temporary files, removed at the end
 	progress measure.Progress
@@ -79,22 +57,13 @@ type run struct {
 
 // Run measures everything on every database and writes the report. It needs a quiet
 // machine and, without Quick, about five minutes for each. If a database fails half-way the
-// others are measured all the same, and the report with what there is comes with the error.
-func Run(ctx context.Context, o Options) (_ *Report, err error) {
-	if len(o.DSNs) == 0 {
-		o.DSNs = []string{"sqlite://plinth.db"}
-	}
-	if o.Dir == "" {
-		o.Dir = "bench-out"
-	}
+// others are measured all the same, and the report with what there is comes with the error. The
+// command in the options is that of a process that calls Child; it is started for plinth and for
+// the handlers that plinth is compared with.
+func Run(ctx context.Context, o measure.Options) (_ *Report, err error) {
 	r := &run{Options: o, scale: full, progress: measure.Progress{W: o.Progress, Begun: time.Now()}}
 	if o.Quick {
 		r.scale = quick
-	}
-	for _, dsn := range o.DSNs {
-		if err := dialects.Check(dsn, dialects.Options{}); err != nil {
-			return nil, err
-		}
 	}
 	if r.dir, err = measure.MakeDirs(r.Dir); err != nil {
 		return nil, err
@@ -130,20 +99,15 @@ func (r *Report) any() bool {
 }
 
 func (r *run) measureDatabase(ctx context.Context, d *Database, dsn string) error {
-	if err := r.measureStorage(ctx, d, dsn); err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	if err := r.measureServer(ctx, d, dsn); err != nil {
-		return fmt.Errorf("server: %w", err)
-	}
-	if err := r.measureRights(ctx, d, dsn); err != nil {
-		return fmt.Errorf("rights: %w", err)
-	}
-	if err := r.measureCustom(ctx, d, dsn); err != nil {
-		return fmt.Errorf("custom resources: %w", err)
-	}
-	if err := r.measureNodes(ctx, d, dsn); err != nil {
-		return fmt.Errorf("nodes: %w", err)
+	for _, m := range []struct {
+		what string
+		do   func(context.Context, *Database, string) error
+	}{
+		{"store", r.measureStorage}, {"server", r.measureServer}, {"rights", r.measureRights}, {"custom resources", r.measureCustom}, {"nodes", r.measureNodes},
+	} {
+		if err := m.do(ctx, d, dsn); err != nil {
+			return fmt.Errorf("%s: %w", m.what, err)
+		}
 	}
 	return nil
 }

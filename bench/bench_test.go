@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/plinth-io/plinth/bench/measure"
 )
 
 // TestMain makes this test binary the child that Run starts.
@@ -31,8 +33,8 @@ func TestRunQuick(t *testing.T) {
 	}
 	dir := t.TempDir()
 	var progress bytes.Buffer
-	report, err := Run(context.Background(), Options{
-		Dir: dir, Quick: true, Child: []string{exe, "bench-child"}, Version: "test", Progress: &progress,
+	report, err := Run(context.Background(), measure.Options{
+		DSNs: []string{"sqlite://plinth.db"}, Dir: dir, Quick: true, Command: []string{exe, "bench-child"}, Version: "test", Progress: &progress,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -103,11 +105,11 @@ func checkFiles(t *testing.T, dir string, r *Report) {
 
 func TestRunRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
-		o    Options
+		o    measure.Options
 		want string
 	}{
-		"unknown database": {Options{DSNs: []string{"oracle://x"}}, "begins with oracle://, which is not known"},
-		"child that fails": {Options{Quick: true, Child: []string{"sh", "-c", "echo no such luck >&2; exit 3"}}, "no such luck"},
+		"unknown database": {measure.Options{DSNs: []string{"oracle://x"}}, "begins with oracle://, which is not known"},
+		"child that fails": {measure.Options{DSNs: []string{"sqlite://x"}, Quick: true, Command: []string{"sh", "-c", "echo no such luck >&2; exit 3"}}, "no such luck"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.o.Dir = t.TempDir()

@@ -5,10 +5,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"sync"
+	"sync/atomic"
 
-	"github.com/plinth-io/plinth/bench/apiload"
 	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/sqlstore/sleep"
@@ -42,36 +41,22 @@ func (g *rig) measureBurst(ctx context.Context) error {
 
 // burst makes the changes and returns when each watch has received all of them.
 func (g *rig) burst(ctx context.Context) error {
-	var newest bytes.Buffer
-	if _, err := g.toPlinth[0].Do(ctx, http.MethodGet, echoPath+"?limit=1", nil, &newest); err != nil {
-		return err
-	}
-	path := fmt.Sprintf("%s?watch=1&resourceVersion=%d", echoPath, apiload.IntField(newest.Bytes(), "resourceVersion"))
 	watching, cancel := context.WithCancelCause(ctx)
-	var readers sync.WaitGroup
-	defer readers.Wait()
 	defer cancel(nil)
 	var seen sync.WaitGroup
-	for i := range g.scale.burstWatches {
-		response, err := g.toPlinth[i%connections].Send(watching, http.MethodGet, path, nil)
-		if err != nil {
-			return fmt.Errorf("watch: %w", err)
+	seen.Add(g.scale.burstWatches)
+	watches, err := g.toPlinth.WatchFrom(watching, g.scale.burstWatches, echoPath, func(_ int, stream io.Reader) {
+		defer seen.Done()
+		if err := readLines(stream, g.scale.burstChanges); err != nil {
+			cancel(fmt.Errorf("watch: %w", err))
 		}
-		seen.Add(1)
-		readers.Go(func() {
-			defer response.Body.Close()
-			defer seen.Done()
-			if err := readLines(response.Body, g.scale.burstChanges); err != nil {
-				cancel(fmt.Errorf("watch: %w", err))
-			}
-		})
-	}
-	_, err := measure.Each(watching, concurrent, g.scale.burstChanges, func(ctx context.Context, i int) error {
-		body := apiload.ConfigMap(fmt.Sprintf("burst-%05d", i), 0, 0)
-		_, err := g.toPlinth[i%connections].Do(ctx, http.MethodPost, echoPath, body, nil)
-		return err
 	})
 	if err != nil {
+		return err
+	}
+	defer watches.End()
+	var next atomic.Int64
+	if _, err := measure.Each(watching, concurrent, g.scale.burstChanges, create(g.toPlinth, "burst-%05d", &next)); err != nil {
 		return err
 	}
 	seen.Wait()

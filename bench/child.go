@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime/pprof"
 	"time"
 
 	clientrest "k8s.io/client-go/rest"
@@ -31,7 +30,6 @@ type order struct {
 	Guards guards `json:"guards,omitempty"` // of plinth
 	User   string `json:"user,omitempty"`   // to certify
 	Body   []byte `json:"body,omitempty"`   // that the handlers answer with from now on
-	File   string `json:"file,omitempty"`   // of a profile
 }
 
 // Values of order.Do.
@@ -41,8 +39,6 @@ const (
 	doAnswer  = "answer with this body"
 	doCertify = "make a user's certificate"
 	doUsage   = "say what was used"
-	doProfile = "begin a CPU profile"
-	doRest    = "end the CPU profile"
 )
 
 // answer is a child's reply.
@@ -58,13 +54,12 @@ type answer struct {
 
 // child is the process that serves during a measurement.
 type child struct {
-	plinth  *server.Server
-	dir     string // of plinth's data
-	echo    *echoServer
-	profile *os.File
+	plinth *server.Server
+	dir    string // of plinth's data
+	echo   *echoServer
 }
 
-// Child is the program of the command Options.Child: a server that the measuring process drives.
+// Child is the program of the command in Options: a server that the measuring process drives.
 // It ends when in ends, which is when the measuring process has closed the pipe or has ended.
 func Child(ctx context.Context, in io.Reader, out io.Writer) error {
 	c := &child{}
@@ -101,13 +96,6 @@ func (c *child) do(ctx context.Context, o *order) (a answer, err error) {
 		a.Cert, a.Key, err = certify(c.dir, o.User)
 	case doUsage:
 		a.CPU, a.RSS, a.Own, err = usage()
-	case doProfile:
-		if c.profile, err = os.Create(o.File); err == nil {
-			err = pprof.StartCPUProfile(c.profile)
-		}
-	case doRest:
-		pprof.StopCPUProfile()
-		err = c.profile.Close()
 	default:
 		err = errors.New("no such order")
 	}

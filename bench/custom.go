@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -21,23 +19,11 @@ import (
 
 // measureCustom measures a plinth of its own, in which it creates a suite of definitions.
 func (r *run) measureCustom(ctx context.Context, d *Database, dsn string) (err error) {
-	s, err := measure.NewScratch(ctx, dsn, r.dir)
+	g, err := r.open(ctx, d, dsn, order{})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Drop(context.WithoutCancel(ctx))) }()
-	dir := filepath.Join(r.dir, "custom")
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	g := &rig{run: r, d: d}
-	again := order{Do: doPlinth, DSN: s.DSN, Dir: dir}
-	if g.plinth, err = r.startProcess(ctx, again); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, g.plinth.stop()) }()
-	if err := g.connectPlinth(ctx); err != nil {
-		return err
-	}
-	defer func() { apiload.Close(g.toPlinth) }()
+	defer func() { err = errors.Join(err, g.close()) }()
 	err = g.steps(ctx, []step{
 		{"a suite of definitions", g.measureSuite},
 		{"a definition's first object", g.measureFirst},
@@ -46,7 +32,7 @@ func (r *run) measureCustom(ctx context.Context, d *Database, dsn string) (err e
 		return err
 	}
 	// The restart comes before there are objects, because reading objects takes time as well.
-	if err := g.measureRestart(ctx, again); err != nil {
+	if err := g.measureRestart(ctx); err != nil {
 		return err
 	}
 	return g.steps(ctx, []step{{"custom resources", g.measureResources}})
@@ -68,7 +54,7 @@ func (g *rig) measureSuite(ctx context.Context) error {
 		return err
 	}
 	for _, d := range suite {
-		if err := g.untilDone(ctx, http.MethodGet, d.path(), nil); err != nil {
+		if err := g.toPlinth[0].UntilDone(ctx, http.MethodGet, d.path(), nil); err != nil {
 			return err
 		}
 	}
@@ -91,21 +77,6 @@ func (g *rig) define(ctx context.Context, definitions ...*definition) error {
 	return nil
 }
 
-// untilDone tries a request every millisecond, for a minute at most.
-func (g *rig) untilDone(ctx context.Context, method, path string, body []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	for {
-		_, err := g.toPlinth[0].Do(ctx, method, path, body, nil)
-		if err == nil {
-			return nil
-		}
-		if sleep.For(ctx, time.Millisecond) != nil {
-			return err
-		}
-	}
-}
-
 func (g *rig) ownWhenIdle(ctx context.Context) (int64, error) {
 	if err := sleep.For(ctx, g.scale.idle); err != nil {
 		return 0, err
@@ -123,7 +94,7 @@ func (g *rig) measureFirst(ctx context.Context) error {
 		if err := g.define(ctx, d); err != nil {
 			return err
 		}
-		if err := g.untilDone(ctx, http.MethodPost, d.path(), d.object("a")); err != nil {
+		if err := g.toPlinth[0].UntilDone(ctx, http.MethodPost, d.path(), d.object("a")); err != nil {
 			return err
 		}
 		took = append(took, time.Since(begun))
@@ -146,22 +117,12 @@ func (g *rig) measureResources(ctx context.Context) error {
 	if err := g.define(ctx, &definition{body: fiftyFields()}); err != nil {
 		return err
 	}
-	if err := g.untilDone(ctx, http.MethodGet, customPath, nil); err != nil {
+	if err := g.toPlinth[0].UntilDone(ctx, http.MethodGet, customPath, nil); err != nil {
 		return err
 	}
 	var made atomic.Int64
-	create := func(path string, object func(string) []byte) op {
-		return func(ctx context.Context, w int) error {
-			body := object(fmt.Sprintf("object-%07d", made.Add(1)))
-			_, err := g.toPlinth[w%connections].Do(ctx, http.MethodPost, path, body, nil)
-			return err
-		}
-	}
-	read := func(path string) op {
-		return func(ctx context.Context, w int) error {
-			_, err := g.toPlinth[w%connections].Do(ctx, http.MethodGet, path, nil, nil)
-			return err
-		}
+	create := func(path string, object func(string) []byte) apiload.Operation {
+		return g.toPlinth.Create(path, func(int) []byte { return object(fmt.Sprintf("object-%07d", made.Add(1))) })
 	}
 	for path, object := range map[string]func(string) []byte{customPath: fiftyObject, configMapPath: fiftyConfigMap} {
 		made.Store(0)
@@ -173,10 +134,10 @@ func (g *rig) measureResources(ctx context.Context) error {
 		what            string
 		workers         int
 		unit            string
-		custom, builtin op
+		custom, builtin apiload.Operation
 	}{
-		{"list of " + figures.Number(float64(g.scale.customObjects)) + " custom resources", 1, "lists/s", read(customPath), read(configMapPath)},
-		{"get of custom resources", concurrent, "req/s", read(customPath + "/object-0000001"), read(configMapPath + "/object-0000001")},
+		{"list of " + figures.Number(float64(g.scale.customObjects)) + " custom resources", 1, "lists/s", get(g.toPlinth, customPath), get(g.toPlinth, configMapPath)},
+		{"get of custom resources", concurrent, "req/s", get(g.toPlinth, customPath+"/object-0000001"), get(g.toPlinth, configMapPath+"/object-0000001")},
 		{"create of custom resources", concurrent, "req/s", create(customPath, fiftyObject), create(configMapPath, fiftyConfigMap)},
 	} {
 		rounds, err := g.compareWith(ctx, g.plinth, c.workers, c.custom, c.builtin)
@@ -193,36 +154,25 @@ func (g *rig) measureResources(ctx context.Context) error {
 }
 
 // measureRestart measures how long plinth takes until it is ready on a database with the suite.
-func (g *rig) measureRestart(ctx context.Context, again order) error {
-	var seconds []float64
+func (g *rig) measureRestart(ctx context.Context) error {
+	var seconds figures.Series
 	for i := range g.scale.starts {
 		g.progress.Say("%s: start with definitions, %d of %d", g.d.Name, i+1, g.scale.starts)
-		apiload.Close(g.toPlinth)
-		g.toPlinth = nil
-		if err := g.plinth.stop(); err != nil {
+		g.toPlinth.Close()
+		if err := errors.Join(g.plinth.stop(), g.plinth.start(ctx, g.plinth.first)); err != nil {
 			return err
 		}
-		p, err := g.startProcess(ctx, again)
+		took, err := g.plinth.untilReady(ctx)
 		if err != nil {
 			return err
 		}
-		g.plinth = p
-		c, err := apiload.New(p.config())
-		if err != nil {
-			return err
-		}
-		err = c.UntilReady(ctx)
-		seconds = append(seconds, time.Since(p.begun).Seconds())
-		apiload.Close([]*apiload.Client{c})
-		if err != nil {
-			return err
-		}
+		seconds.Add(took.Seconds())
 	}
 	var err error
-	if g.toPlinth, err = g.plinth.dialMany(ctx, connections, "/readyz"); err != nil {
+	if g.toPlinth, err = g.plinth.dial(ctx, "/readyz"); err != nil {
 		return err
 	}
 	what := fmt.Sprintf("start to /readyz, %s CRDs", figures.Number(float64(g.scale.definitions)))
-	g.d.add(Figure{What: what, Value: figures.Median(seconds), Unit: "s", Target: figures.AtMost(2)})
+	g.d.add(Figure{What: what, Value: seconds.Median(), Unit: "s", Target: figures.AtMost(2)})
 	return nil
 }

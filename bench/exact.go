@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"os"
-	"path/filepath"
-	"sync"
 	"sync/atomic"
 
 	"github.com/plinth-io/plinth/bench/apiload"
 	"github.com/plinth-io/plinth/bench/figures"
-	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
@@ -20,36 +17,21 @@ import (
 
 // measureTracking compares updates with updates on a plinth that keeps no managedFields.
 func (g *rig) measureTracking(ctx context.Context, dsn string) (err error) {
-	s, err := measure.NewScratch(ctx, dsn, g.run.dir)
+	bare, err := g.open(ctx, g.d, dsn, order{Bare: true})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Drop(context.WithoutCancel(ctx))) }()
-	dir := filepath.Join(g.run.dir, "bare")
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	bare, err := g.startProcess(ctx, order{Do: doPlinth, DSN: s.DSN, Dir: dir, Bare: true})
-	if err != nil {
+	defer func() { err = errors.Join(err, bare.close()) }()
+	if err := fill(ctx, bare.toPlinth, concurrent); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, bare.stop()) }()
-	toBare, err := bare.dialMany(ctx, connections, "/readyz")
-	if err != nil {
-		return err
-	}
-	defer apiload.Close(toBare)
-	if err := createNamespace(ctx, toBare[0]); err != nil {
-		return err
-	}
-	if err := fill(ctx, toBare, concurrent); err != nil {
-		return err
-	}
-	return g.compareRates(ctx, bare, concurrent, changeOneField(g.toPlinth), changeOneField(toBare),
+	return g.compareRates(ctx, bare.plinth, concurrent, changeOneField(g.toPlinth), changeOneField(bare.toPlinth),
 		Figure{What: "update of one field with managedFields", Floor: "without", Unit: "req/s", Target: figures.AtLeast(0.5)})
 }
 
 // compareRates adds figure with the rates of an operation on plinth and of an operation on another
 // process, which may be plinth itself.
-func (g *rig) compareRates(ctx context.Context, other *process, workers int, plinth, against op, figure Figure) error {
+func (g *rig) compareRates(ctx context.Context, other *process, workers int, plinth, against apiload.Operation, figure Figure) error {
 	rounds, err := g.compareWith(ctx, other, workers, plinth, against)
 	if err != nil {
 		return err
@@ -66,18 +48,14 @@ func (g *rig) measureApply(ctx context.Context) error {
 	path := echoPath + "/cm-00001"
 	body := apiload.ConfigMap("cm-00001", 0, 0)
 	apply := func(ctx context.Context, w int) error {
-		c := g.toPlinth[w%connections].As("", "application/apply-patch+yaml")
+		c := g.toPlinth.Of(w).As("", "application/apply-patch+yaml")
 		_, err := c.Do(ctx, http.MethodPatch, path+"?fieldManager=bench&force=true", body, nil)
-		return err
-	}
-	get := func(ctx context.Context, w int) error {
-		_, err := g.toPlinth[w%connections].Do(ctx, http.MethodGet, path, nil, nil)
 		return err
 	}
 	if err := apply(ctx, 0); err != nil { // the first apply changes something
 		return err
 	}
-	return g.compareRates(ctx, g.plinth, concurrent, apply, get,
+	return g.compareRates(ctx, g.plinth, concurrent, apply, get(g.toPlinth, path),
 		Figure{What: "apply of what is there", Floor: "get", Unit: "req/s", Target: figures.AtLeast(0.7)})
 }
 
@@ -91,7 +69,7 @@ func (g *rig) measureApplies(ctx context.Context) error {
 		return err
 	}
 	var next atomic.Int64
-	apply := func(clients []*apiload.Client) op {
+	apply := func(clients apiload.Clients) apiload.Operation {
 		turns := make([]int, appliers)
 		return func(ctx context.Context, w int) error {
 			turns[w]++
@@ -99,7 +77,7 @@ func (g *rig) measureApplies(ctx context.Context) error {
 			if n%2 == 0 {
 				name, n = fmt.Sprintf("applied-%07d", next.Add(1)), 0
 			}
-			c := clients[w%connections].As("", "application/apply-patch+yaml")
+			c := clients.Of(w).As("", "application/apply-patch+yaml")
 			_, err := c.Do(ctx, http.MethodPatch, echoPath+"/"+name+"?fieldManager=bench&force=true", apiload.ConfigMap(name, n, 0), nil)
 			return err
 		}
@@ -117,15 +95,9 @@ func (g *rig) measureApplies(ctx context.Context) error {
 // measureProtobufList compares lists in protobuf with lists in JSON, one at a time. During
 // the first round, which does not count, the server renders every object once.
 func (g *rig) measureProtobufList(ctx context.Context) error {
-	list := func(c *apiload.Client) op {
-		return func(ctx context.Context, _ int) error {
-			_, err := c.Do(ctx, http.MethodGet, echoPath, nil, nil)
-			return err
-		}
-	}
-	protobuf := g.toPlinth[0].As("application/vnd.kubernetes.protobuf", "")
+	protobuf := apiload.Clients{g.toPlinth[0].As("application/vnd.kubernetes.protobuf", "")}
 	what := fmt.Sprintf("list of %s in protobuf", figures.Number(float64(g.scale.objects)))
-	return g.compareRates(ctx, g.plinth, 1, list(protobuf), list(g.toPlinth[0]),
+	return g.compareRates(ctx, g.plinth, 1, get(protobuf, echoPath), get(g.toPlinth[:1], echoPath),
 		Figure{What: what, Floor: "JSON", Unit: "lists/s", Target: figures.AtLeast(1)})
 }
 
@@ -136,21 +108,12 @@ func (g *rig) measureIdleWatches(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	for i := range g.scale.idleWatches {
-		path := fmt.Sprintf("%s?watch=1&fieldSelector=metadata.name%%3Dnone-%d", echoPath, i)
-		response, err := g.toPlinth[i%connections].Send(ctx, http.MethodGet, path, nil)
-		if err != nil {
-			return err
-		}
-		wg.Go(func() {
-			<-ctx.Done()
-			response.Body.Close()
-		})
+	path := func(i int) string { return fmt.Sprintf("%s?fieldSelector=metadata.name%%3Dnone-%d", echoPath, i) }
+	watches, err := g.toPlinth.Watch(ctx, g.scale.idleWatches, path, func(_ int, stream io.Reader) { _, _ = io.Copy(io.Discard, stream) })
+	if err != nil {
+		return err
 	}
+	defer watches.End()
 	if err := sleep.For(ctx, g.scale.idle); err != nil {
 		return err
 	}

@@ -17,6 +17,9 @@ import (
 // fanRate is how many objects are changed in a second while many watches see each change.
 const fanRate = 50
 
+// fanGrace is the time after the last change until an event that has not come counts as lost.
+const fanGrace = 10 * time.Second
+
 // measureFanOut compares the CPU time for each event, with many watches on few connections, with that of
 // a handler that writes bytes of the same size. Each has the changes as well.
 func (g *rig) measureFanOut(ctx context.Context) error {
@@ -33,13 +36,13 @@ func (g *rig) measureFanOut(ctx context.Context) error {
 		for _, side := range []struct {
 			of      *side
 			at      *process
-			clients []*apiload.Client
-		}{{&s.plinth, g.plinth, g.toPlinth}, {&s.echo, g.echo, g.toEcho}} {
+			clients apiload.Clients
+		}{{&s.plinth, g.plinth, g.toPlinth}, {&s.other, g.echo, g.toEcho}} {
 			cpu, err := g.fanOut(ctx, side.at, side.clients)
 			if err != nil {
 				return err
 			}
-			side.of.cpus = append(side.of.cpus, cpu)
+			side.of.cpus.Add(cpu)
 		}
 	}
 	f := s.cpu(fmt.Sprintf("watch, %s watches, %d writes/s: server CPU", figures.Number(float64(g.scale.fanWatches)), fanRate))
@@ -49,28 +52,14 @@ func (g *rig) measureFanOut(ctx context.Context) error {
 }
 
 // fanOut returns the microseconds of CPU time for each event.
-func (g *rig) fanOut(ctx context.Context, p *process, clients []*apiload.Client) (float64, error) {
-	var newest bytes.Buffer
-	if _, err := clients[0].Do(ctx, http.MethodGet, echoPath+"?limit=1", nil, &newest); err != nil {
-		return 0, err
-	}
-	path := fmt.Sprintf("%s?watch=1&resourceVersion=%d", echoPath, apiload.IntField(newest.Bytes(), "resourceVersion"))
-	watching, cancel := context.WithCancel(ctx)
-	var readers sync.WaitGroup
-	defer readers.Wait()
-	defer cancel()
+func (g *rig) fanOut(ctx context.Context, p *process, clients apiload.Clients) (float64, error) {
 	writes := int(g.scale.fanFor.Seconds() * fanRate)
 	all := eventCount{want: int64(writes * g.scale.fanWatches), done: make(chan struct{})}
-	for i := range g.scale.fanWatches {
-		response, err := clients[i%connections].Send(watching, http.MethodGet, path, nil)
-		if err != nil {
-			return 0, fmt.Errorf("watch: %w", err)
-		}
-		readers.Go(func() {
-			defer response.Body.Close()
-			_, _ = io.Copy(&all, response.Body) // ends with the watch
-		})
+	watches, err := clients.WatchFrom(ctx, g.scale.fanWatches, echoPath, func(_ int, stream io.Reader) { _, _ = io.Copy(&all, stream) })
+	if err != nil {
+		return 0, err
 	}
+	defer watches.End()
 	before, err := p.cpu()
 	if err != nil {
 		return 0, err
@@ -80,7 +69,7 @@ func (g *rig) fanOut(ctx context.Context, p *process, clients []*apiload.Client)
 	}
 	select {
 	case <-all.done:
-	case <-time.After(watchGrace):
+	case <-time.After(fanGrace):
 		return 0, fmt.Errorf("%d of %d events have come", all.got.Load(), all.want)
 	case <-ctx.Done():
 		return 0, ctx.Err()
@@ -90,13 +79,12 @@ func (g *rig) fanOut(ctx context.Context, p *process, clients []*apiload.Client)
 }
 
 // changeAtPace changes an object again and again, each time at its time.
-func changeAtPace(ctx context.Context, clients []*apiload.Client, writes int) error {
+func changeAtPace(ctx context.Context, clients apiload.Clients, writes int) error {
 	tick := time.NewTicker(time.Second / fanRate)
 	defer tick.Stop()
 	for n := range writes {
-		body := apiload.ConfigMap("cm-00000", n, 0)
-		apiload.SetField(body, "sent", fmt.Sprintf("%020d", time.Now().UnixNano())) // no two are alike
-		if _, err := clients[n%connections].Do(ctx, http.MethodPut, echoPath+"/cm-00000", body, nil); err != nil {
+		body := apiload.Stamp(apiload.ConfigMap("cm-00000", n, 0)) // no two are alike
+		if _, err := clients.Of(n).Do(ctx, http.MethodPut, echoPath+"/cm-00000", body, nil); err != nil {
 			return err
 		}
 		select {

@@ -82,3 +82,9 @@ func checkFloor(t *testing.T, dsn string, last int64) {
 		}
 	}
 }
+
+func TestValue(t *testing.T) {
+	if n := len(valueOf(123456)); n != 1024 {
+		t.Errorf("a value has %d bytes", n)
+	}
+}

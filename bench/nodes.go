@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"time"
 
 	"github.com/plinth-io/plinth/bench/apiload"
 	"github.com/plinth-io/plinth/bench/figures"
-	"github.com/plinth-io/plinth/bench/measure"
 )
 
 // This file and pods.go measure the cost of a cluster: of nodes that only send heartbeats, and of
@@ -25,23 +21,12 @@ type nodes struct {
 
 // measureNodes measures a plinth of its own.
 func (r *run) measureNodes(ctx context.Context, d *Database, dsn string) (err error) {
-	s, err := measure.NewScratch(ctx, dsn, r.dir)
+	g, err := r.open(ctx, d, dsn, order{})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Drop(context.WithoutCancel(ctx))) }()
-	dir := filepath.Join(r.dir, "nodes")
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	n := &nodes{rig: &rig{run: r, d: d}}
-	if n.plinth, err = r.startProcess(ctx, order{Do: doPlinth, DSN: s.DSN, Dir: dir}); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, n.plinth.stop()) }()
-	if err := n.connectPlinth(ctx); err != nil {
-		return err
-	}
-	defer apiload.Close(n.toPlinth)
-	n.Nodes = apiload.Nodes{Clients: n.toPlinth, Count: r.scale.nodes, Prefix: "node-"}
+	defer func() { err = errors.Join(err, g.close()) }()
+	n := &nodes{rig: g, Nodes: apiload.Nodes{Clients: g.toPlinth, Count: r.scale.nodes, Prefix: "node-"}}
 	if err := n.Register(ctx); err != nil {
 		return err
 	}
@@ -59,18 +44,16 @@ func (n *nodes) measureHeartbeats(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	begun := time.Now()
-	renewals, err := n.Heartbeats(ctx, n.scale.heartbeats)
+	renewals, _, err := n.Heartbeats(ctx, n.scale.heartbeats)
 	if err != nil {
 		return err
 	}
-	took := time.Since(begun)
 	after, err := n.plinth.cpu()
 	if err != nil {
 		return err
 	}
 	n.d.add(Figure{
-		What: fmt.Sprintf("CPU while %d nodes heartbeat", n.Count), Value: (after - before).Seconds() / took.Seconds(), Unit: "cores",
+		What: fmt.Sprintf("CPU while %d nodes heartbeat", n.Count), Value: (after - before).Seconds() / renewals.Took.Seconds(), Unit: "cores",
 		Target: figures.AtMost(0.5), Latency: figures.LatencyOf(renewals.Samples), Note: "leases every 10 s, status every 5 min",
 	})
 	return nil

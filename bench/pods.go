@@ -108,7 +108,7 @@ func (n *nodes) life(ctx context.Context, i int, name string, t *times) error {
 	} {
 		var answer bytes.Buffer
 		begun := time.Now()
-		if _, err := n.Client(i).As("", r.contentType).Do(ctx, r.method, r.path, r.body, &answer); err != nil {
+		if _, err := n.Of(i).As("", r.contentType).Do(ctx, r.method, r.path, r.body, &answer); err != nil {
 			return err
 		}
 		t.took(r.method, time.Since(begun))

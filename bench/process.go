@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"time"
@@ -14,14 +15,15 @@ import (
 	clientrest "k8s.io/client-go/rest"
 
 	"github.com/plinth-io/plinth/bench/apiload"
+	"github.com/plinth-io/plinth/bench/measure"
 )
-
-// connections is the number of HTTP/2 connections that the load of a server measurement is spread
-// over. Each stands for one client program: client-go sends all requests over one connection.
-const connections = 8
 
 // process is a child as the measuring process sees it. Only one goroutine uses it.
 type process struct {
+	command []string
+	first   order // makes it serve
+	remove  func() error
+
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
 	orders  *json.Encoder
@@ -31,32 +33,50 @@ type process struct {
 	target  answer // its address, its CA and the admin's certificate
 }
 
-// startProcess starts a child and sends the first order, which makes it serve.
-func (r *run) startProcess(ctx context.Context, first order) (*process, error) {
-	if len(r.Child) == 0 {
-		return nil, errors.New("no command is given for the processes to measure")
+// startPlinth starts a child that serves plinth as an order says, on a database that is made for it.
+func (r *run) startPlinth(ctx context.Context, dsn string, o order) (*process, error) {
+	s, err := measure.NewScratch(ctx, dsn, r.dir)
+	if err != nil {
+		return nil, err
 	}
-	// The child is not killed when ctx ends, because it stops by itself at the end of its input.
-	p := &process{cmd: exec.CommandContext(context.WithoutCancel(ctx), r.Child[0], r.Child[1:]...)}
+	o.Do, o.DSN = doPlinth, s.DSN
+	p := &process{command: r.Command}
+	if o.Dir, err = os.MkdirTemp(r.dir, "data-"); err == nil {
+		err = p.start(ctx, o)
+	}
+	p.remove = func() error { return errors.Join(os.RemoveAll(o.Dir), s.Drop(context.WithoutCancel(ctx))) }
+	if err != nil {
+		return nil, errors.Join(err, p.remove())
+	}
+	return p, nil
+}
+
+// start starts the child and sends the first order. It does not stop the child when ctx ends: that stops by itself at
+// the end of its input.
+func (p *process) start(ctx context.Context, first order) error {
+	if len(p.command) == 0 {
+		return errors.New("no command is given for the processes to measure")
+	}
+	p.first, p.cmd = first, exec.CommandContext(context.WithoutCancel(ctx), p.command[0], p.command[1:]...)
 	p.cmd.Stderr = &p.stderr
 	p.cmd.Env = os.Environ()
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p.stdin, p.orders, p.replies = in, json.NewEncoder(in), json.NewDecoder(out)
 	p.begun = time.Now()
 	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", r.Child[0], err)
+		return fmt.Errorf("start %s: %w", p.command[0], err)
 	}
 	if p.target, err = p.do(first); err != nil {
-		return nil, errors.Join(err, p.stop())
+		return errors.Join(err, p.stop())
 	}
-	return p, nil
+	return nil
 }
 
 func (p *process) do(o order) (a answer, err error) {
@@ -79,9 +99,20 @@ func (p *process) config() *clientrest.Config {
 	}}
 }
 
-// dialMany makes clients that are connected.
-func (p *process) dialMany(ctx context.Context, n int, path string) ([]*apiload.Client, error) {
-	return apiload.Dial(ctx, p.config(), n, path)
+// dial makes clients that are connected.
+func (p *process) dial(ctx context.Context, path string) (apiload.Clients, error) {
+	return apiload.Dial(ctx, p.config(), measure.Connections, path)
+}
+
+// untilReady returns the time from the start of plinth until it was ready.
+func (p *process) untilReady(ctx context.Context) (time.Duration, error) {
+	c, err := apiload.New(p.config())
+	if err != nil {
+		return 0, err
+	}
+	defer apiload.Clients{c}.Close()
+	err = c.UntilDone(ctx, http.MethodGet, "/readyz", nil)
+	return time.Since(p.begun), err
 }
 
 // cpu returns the CPU time used so far.
@@ -98,3 +129,6 @@ func (p *process) stop() error {
 	}
 	return nil
 }
+
+// end ends a child that serves plinth, and removes its database and its data.
+func (p *process) end() error { return errors.Join(p.stop(), p.remove()) }

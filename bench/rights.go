@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -49,63 +47,26 @@ func (r *run) measureRights(ctx context.Context, d *Database, dsn string) (err e
 			return fmt.Errorf("decision: %w", err)
 		}
 	}
-	g := &rig{run: r, d: d}
-	var all []func() error
-	defer func() {
-		for _, end := range all {
-			err = errors.Join(err, end())
-		}
-	}()
-	begin := func(which guards) (*process, error) {
-		p, end, err := r.startGuarded(ctx, dsn, which)
-		if err == nil {
-			all = append(all, end)
-		}
-		return p, err
-	}
-	free, err := begin(open)
+	free, err := r.open(ctx, d, dsn, order{Guards: open})
 	if err != nil {
 		return err
 	}
-	if g.plinth, err = begin(guarded); err != nil {
-		return err
-	}
-	toFree, err := free.dialMany(ctx, connections, "/readyz")
+	defer func() { err = errors.Join(err, free.close()) }()
+	g, err := r.open(ctx, d, dsn, order{Guards: guarded})
 	if err != nil {
 		return err
 	}
-	defer apiload.Close(toFree)
-	if err := g.connectPlinth(ctx); err != nil {
-		return err
-	}
-	defer func() { apiload.Close(g.toPlinth) }()
+	defer func() { err = errors.Join(err, g.close()) }()
 	return g.steps(ctx, []step{
-		{"roles", func(ctx context.Context) error { return g.prepareRights(ctx, toFree) }},
-		{"requests of a user with one role", func(ctx context.Context) error { return g.compareRights(ctx, free, toFree) }},
+		{"roles", func(ctx context.Context) error { return g.prepareRights(ctx, free.toPlinth) }},
+		{"requests of a user with one role", func(ctx context.Context) error { return g.compareRights(ctx, free) }},
 	})
-}
-
-// startGuarded starts a plinth on a database of its own; end stops and removes it.
-func (r *run) startGuarded(ctx context.Context, dsn string, which guards) (p *process, end func() error, err error) {
-	s, err := measure.NewScratch(ctx, dsn, r.dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	dir := filepath.Join(r.dir, "rights-"+string(which))
-	remove := func() error { return errors.Join(os.RemoveAll(dir), s.Drop(context.WithoutCancel(ctx))) }
-	if p, err = r.startProcess(ctx, order{Do: doPlinth, DSN: s.DSN, Dir: dir, Guards: which}); err != nil {
-		return nil, nil, errors.Join(err, remove())
-	}
-	return p, func() error { return errors.Join(p.stop(), remove()) }, nil
 }
 
 // prepareRights creates the objects on both sides and the roles on one, and makes the user of its
 // clients the one that has one role.
-func (g *rig) prepareRights(ctx context.Context, toFree []*apiload.Client) error {
-	if err := createNamespace(ctx, toFree[0]); err != nil {
-		return err
-	}
-	for _, clients := range [][]*apiload.Client{toFree, g.toPlinth} {
+func (g *rig) prepareRights(ctx context.Context, toFree apiload.Clients) error {
+	for _, clients := range []apiload.Clients{toFree, g.toPlinth} {
 		if err := fill(ctx, clients, g.scale.objects); err != nil {
 			return err
 		}
@@ -117,9 +78,9 @@ func (g *rig) prepareRights(ctx context.Context, toFree []*apiload.Client) error
 	if err != nil {
 		return err
 	}
-	apiload.Close(g.toPlinth)
+	g.toPlinth.Close()
 	g.plinth.target.Cert, g.plinth.target.Key = a.Cert, a.Key
-	g.toPlinth, err = g.plinth.dialMany(ctx, connections, echoPath+"/cm-00000")
+	g.toPlinth, err = g.plinth.dial(ctx, echoPath+"/cm-00000")
 	return err
 }
 
@@ -145,7 +106,7 @@ func (g *rig) createRole(ctx context.Context, scope, name, user string) error {
 	if scope == "cluster" {
 		kind, path = "ClusterRole", rbacPath+"/clusterrole"
 	}
-	c := g.toPlinth[len(name)%connections]
+	c := g.toPlinth.Of(len(name))
 	_, err := c.Do(ctx, http.MethodPost, path+"s", fmt.Appendf(nil,
 		`{"metadata":{"name":%q},"rules":[{"apiGroups":["","apps"],"resources":["configmaps","pods","deployments"],"verbs":["get","list","watch","create","update","patch","delete"]}]}`, name), nil)
 	if err != nil {
@@ -157,35 +118,19 @@ func (g *rig) createRole(ctx context.Context, scope, name, user string) error {
 	return err
 }
 
-func (g *rig) compareRights(ctx context.Context, free *process, toFree []*apiload.Client) error {
+func (g *rig) compareRights(ctx context.Context, free *rig) error {
 	var created atomic.Int64
 	for _, c := range []struct {
 		what    string
 		workers int
-		do      func([]*apiload.Client) op
+		do      func(apiload.Clients) apiload.Operation
 	}{
-		{"get", concurrent, func(clients []*apiload.Client) op {
-			return func(ctx context.Context, w int) error {
-				_, err := clients[w%connections].Do(ctx, http.MethodGet, echoPath+"/cm-00000", nil, nil)
-				return err
-			}
-		}},
-		{"list", 1, func(clients []*apiload.Client) op {
-			return func(ctx context.Context, _ int) error {
-				_, err := clients[0].Do(ctx, http.MethodGet, echoPath, nil, nil)
-				return err
-			}
-		}},
+		{"get", concurrent, func(clients apiload.Clients) apiload.Operation { return get(clients, echoPath+"/cm-00000") }},
+		{"list", 1, func(clients apiload.Clients) apiload.Operation { return get(clients, echoPath) }},
 		{"update", concurrent, changeOneField},
-		{"create", concurrent, func(clients []*apiload.Client) op {
-			return func(ctx context.Context, w int) error {
-				body := apiload.ConfigMap(fmt.Sprintf("new-%07d", created.Add(1)), 0, 0)
-				_, err := clients[w%connections].Do(ctx, http.MethodPost, echoPath, body, nil)
-				return err
-			}
-		}},
+		{"create", concurrent, func(clients apiload.Clients) apiload.Operation { return create(clients, "new-%07d", &created) }},
 	} {
-		err := g.compareRates(ctx, free, c.workers, c.do(g.toPlinth), c.do(toFree), Figure{
+		err := g.compareRates(ctx, free.plinth, c.workers, c.do(g.toPlinth), c.do(free.toPlinth), Figure{
 			What: c.what + " by a user with a role, audited", Floor: "nothing asked", Unit: "req/s", Target: figures.AtLeast(0.85),
 		})
 		if err != nil {
@@ -217,7 +162,7 @@ func (r *run) measureDecision(ctx context.Context, d *Database) (err error) {
 		User: &user.DefaultInfo{Name: "user-0007", Groups: []string{"people", user.AllAuthenticated}},
 		Verb: "get", APIVersion: "v1", Namespace: "n7", Resource: "configmaps", Name: "a", ResourceRequest: true,
 	}
-	var took []float64
+	var took figures.Series
 	for range 10 * r.scale.rounds {
 		begun := time.Now()
 		for range decisions {
@@ -225,9 +170,9 @@ func (r *run) measureDecision(ctx context.Context, d *Database) (err error) {
 				return fmt.Errorf("refused: %s %v", reason, err)
 			}
 		}
-		took = append(took, time.Since(begun).Seconds()*1e6/decisions)
+		took.Add(time.Since(begun).Seconds() * 1e6 / decisions)
 	}
-	d.add(Figure{What: fmt.Sprintf("decision of RBAC among %s roles", figures.Number(float64(r.scale.roles))), Value: figures.Median(took), Unit: "µs", Target: figures.AtMost(5)})
+	d.add(Figure{What: fmt.Sprintf("decision of RBAC among %s roles", figures.Number(float64(r.scale.roles))), Value: took.Median(), Unit: "µs", Target: figures.AtMost(5)})
 	return nil
 }
 

@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,39 +16,56 @@ import (
 )
 
 // concurrent is the number of requests that run at once.
-const concurrent = 64
+const concurrent = measure.Concurrent
 
 // rig is one measurement of plinth and the handlers that it is compared with.
 type rig struct {
 	*run
 	d            *Database
 	plinth, echo *process
-	toPlinth     []*apiload.Client
-	toEcho       []*apiload.Client
+	toPlinth     apiload.Clients
+	toEcho       apiload.Clients
+}
+
+// open starts a plinth on a database of its own, connects to it, and makes the namespace of all objects.
+func (r *run) open(ctx context.Context, d *Database, dsn string, o order) (_ *rig, err error) {
+	g := &rig{run: r, d: d}
+	if g.plinth, err = r.startPlinth(ctx, dsn, o); err != nil {
+		return nil, err
+	}
+	if g.toPlinth, err = g.plinth.dial(ctx, "/readyz"); err == nil {
+		_, err = g.toPlinth[0].Do(ctx, http.MethodPost, "/api/v1/namespaces", []byte(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"bench"}}`), nil)
+	}
+	if err != nil {
+		return nil, errors.Join(err, g.close())
+	}
+	return g, nil
+}
+
+// close ends plinth, and removes its database.
+func (g *rig) close() error {
+	g.toPlinth.Close()
+	return g.plinth.end()
 }
 
 func (r *run) measureServer(ctx context.Context, d *Database, dsn string) (err error) {
 	if err := r.measureStart(ctx, d, dsn); err != nil {
 		return err
 	}
-	s, err := measure.NewScratch(ctx, dsn, r.dir)
+	g, err := r.open(ctx, d, dsn, order{})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Drop(context.WithoutCancel(ctx))) }()
-	g := &rig{run: r, d: d}
-	if g.plinth, err = r.startProcess(ctx, order{Do: doPlinth, DSN: s.DSN, Dir: filepath.Join(r.dir, "data")}); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, g.plinth.stop(), os.RemoveAll(filepath.Join(r.dir, "data"))) }()
-	if g.echo, err = r.startProcess(ctx, order{Do: doEcho}); err != nil {
+	defer func() { err = errors.Join(err, g.close()) }()
+	g.echo = &process{command: r.Command}
+	if err := g.echo.start(ctx, order{Do: doEcho}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.echo.stop()) }()
-	if err := g.connect(ctx); err != nil {
+	if g.toEcho, err = g.echo.dial(ctx, plainPath); err != nil {
 		return err
 	}
-	defer apiload.Close(append(g.toPlinth, g.toEcho...))
+	defer g.toEcho.Close()
 	// The order matters: memory is measured before and after the objects are created.
 	return g.steps(ctx, []step{
 		{"memory when idle", g.measureIdle},
@@ -80,41 +94,25 @@ type step struct {
 func (g *rig) steps(ctx context.Context, steps []step) error {
 	for _, step := range steps {
 		g.progress.Say("%s: plinth over HTTPS: %s", g.d.Name, step.what)
-		if err := g.profiled(step.what, func() error { return step.do(ctx) }); err != nil {
+		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)
 		}
 	}
 	return nil
 }
 
-func (g *rig) profiled(what string, f func() error) error {
-	if !g.Profiles {
-		return f()
-	}
-	file, err := filepath.Abs(filepath.Join(g.run.Options.Dir, g.d.Name+"-"+strings.ReplaceAll(what, " ", "-")+".pprof"))
-	if err != nil {
-		return err
-	}
-	if _, err := g.plinth.do(order{Do: doProfile, File: file}); err != nil {
-		return err
-	}
-	err = f()
-	_, end := g.plinth.do(order{Do: doRest})
-	return errors.Join(err, end)
-}
-
 // measureStart measures how long plinth takes until it is ready on an empty database.
 func (r *run) measureStart(ctx context.Context, d *Database, dsn string) error {
-	var seconds []float64
+	var seconds figures.Series
 	for i := range r.scale.starts {
 		r.progress.Say("%s: start, %d of %d", d.Name, i+1, r.scale.starts)
 		took, err := r.start(ctx, dsn)
 		if err != nil {
 			return fmt.Errorf("start: %w", err)
 		}
-		seconds = append(seconds, took.Seconds())
+		seconds.Add(took.Seconds())
 	}
-	f := Figure{What: "start to /readyz, empty", Value: figures.Median(seconds), Unit: "s"}
+	f := Figure{What: "start to /readyz, empty", Value: seconds.Median(), Unit: "s"}
 	if d.Name == "sqlite" {
 		f.Target = figures.AtMost(0.3)
 	}
@@ -123,46 +121,12 @@ func (r *run) measureStart(ctx context.Context, d *Database, dsn string) error {
 }
 
 func (r *run) start(ctx context.Context, dsn string) (_ time.Duration, err error) {
-	s, err := measure.NewScratch(ctx, dsn, r.dir)
+	p, err := r.startPlinth(ctx, dsn, order{})
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, s.Drop(context.WithoutCancel(ctx))) }()
-	dir := filepath.Join(r.dir, "start")
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	p, err := r.startProcess(ctx, order{Do: doPlinth, DSN: s.DSN, Dir: dir})
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, p.stop()) }()
-	c, err := apiload.New(p.config())
-	if err != nil {
-		return 0, err
-	}
-	defer apiload.Close([]*apiload.Client{c})
-	err = c.UntilReady(ctx)
-	return time.Since(p.begun), err
-}
-
-func (g *rig) connect(ctx context.Context) (err error) {
-	if err := g.connectPlinth(ctx); err != nil {
-		return err
-	}
-	g.toEcho, err = g.echo.dialMany(ctx, connections, plainPath)
-	return err
-}
-
-func (g *rig) connectPlinth(ctx context.Context) (err error) {
-	if g.toPlinth, err = g.plinth.dialMany(ctx, connections, "/readyz"); err != nil {
-		return err
-	}
-	return createNamespace(ctx, g.toPlinth[0])
-}
-
-func createNamespace(ctx context.Context, c *apiload.Client) error {
-	namespace := []byte(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"bench"}}`)
-	_, err := c.Do(ctx, http.MethodPost, "/api/v1/namespaces", namespace, nil)
-	return err
+	defer func() { err = errors.Join(err, p.end()) }()
+	return p.untilReady(ctx)
 }
 
 // measureIdle measures resident memory some time after the start.
@@ -178,12 +142,20 @@ func (g *rig) measureFilled(ctx context.Context) error {
 	return g.measureMemory(ctx, fmt.Sprintf("resident memory, %s ConfigMaps", figures.Number(float64(g.scale.objects))), 200)
 }
 
-func fill(ctx context.Context, clients []*apiload.Client, objects int) error {
-	_, err := measure.Each(ctx, concurrent, objects, func(ctx context.Context, i int) error {
-		_, err := clients[i%connections].Do(ctx, http.MethodPost, echoPath, apiload.ConfigMap(fmt.Sprintf("cm-%05d", i), 0, 0), nil)
-		return err
-	})
+func fill(ctx context.Context, clients apiload.Clients, objects int) error {
+	var next atomic.Int64
+	_, err := measure.Each(ctx, concurrent, objects, create(clients, "cm-%05d", &next))
 	return err
+}
+
+// create returns an operation that creates ConfigMaps whose names have numbers.
+func create(clients apiload.Clients, name string, next *atomic.Int64) apiload.Operation {
+	return clients.Create(echoPath, func(int) []byte { return apiload.ConfigMap(fmt.Sprintf(name, next.Add(1)-1), 0, 0) })
+}
+
+// get returns an operation that reads what is at path.
+func get(clients apiload.Clients, path string) apiload.Operation {
+	return clients.Get(apiload.At(path))
 }
 
 func (g *rig) measureMemory(ctx context.Context, what string, most float64) error {
@@ -212,7 +184,7 @@ func (g *rig) measureList(ctx context.Context) error {
 		return err
 	}
 	whole := int64(list.Len())
-	get := func(c *apiload.Client, path string) op {
+	get := func(c *apiload.Client, path string) apiload.Operation {
 		return func(ctx context.Context, _ int) error {
 			n, err := c.Do(ctx, http.MethodGet, path, nil, nil)
 			if err == nil && n != whole {
@@ -237,13 +209,7 @@ func (g *rig) measureGet(ctx context.Context) error {
 	if err := g.teach(ctx, path); err != nil {
 		return err
 	}
-	get := func(clients []*apiload.Client) op {
-		return func(ctx context.Context, w int) error {
-			_, err := clients[w%connections].Do(ctx, http.MethodGet, path, nil, nil)
-			return err
-		}
-	}
-	rounds, err := g.compare(ctx, concurrent, get(g.toPlinth), get(g.toEcho))
+	rounds, err := g.compare(ctx, concurrent, get(g.toPlinth, path), get(g.toEcho, path))
 	if err != nil {
 		return err
 	}
@@ -270,14 +236,7 @@ func (g *rig) measureCreate(ctx context.Context) error {
 		return err
 	}
 	var next atomic.Int64
-	post := func(clients []*apiload.Client) op {
-		return func(ctx context.Context, w int) error {
-			body := apiload.ConfigMap(fmt.Sprintf("new-%07d", next.Add(1)), 0, 0)
-			_, err := clients[w%connections].Do(ctx, http.MethodPost, echoPath, body, nil)
-			return err
-		}
-	}
-	return g.compareWrites(ctx, "create", 4, post(g.toPlinth), post(g.toEcho))
+	return g.compareWrites(ctx, "create", 4, create(g.toPlinth, "new-%07d", &next), create(g.toEcho, "new-%07d", &next))
 }
 
 // measureUpdate compares CPU time for each request. Each worker changes one field of an object of
@@ -290,25 +249,11 @@ func (g *rig) measureUpdate(ctx context.Context) error {
 }
 
 // changeOneField lets each worker update an object of its own.
-func changeOneField(clients []*apiload.Client) op {
-	objects := make([]bytes.Buffer, concurrent)
-	turns := make([]int, concurrent)
-	return func(ctx context.Context, w int) error {
-		c, path := clients[w%connections], fmt.Sprintf("%s/cm-%05d", echoPath, w)
-		if objects[w].Len() == 0 {
-			if _, err := c.Do(ctx, http.MethodGet, path, nil, &objects[w]); err != nil {
-				return err
-			}
-		}
-		turns[w]++
-		body := bytes.Clone(objects[w].Bytes())
-		apiload.SetField(body, "n", fmt.Sprintf("%012d", turns[w]))
-		_, err := c.Do(ctx, http.MethodPut, path, body, &objects[w])
-		return err
-	}
+func changeOneField(clients apiload.Clients) apiload.Operation {
+	return clients.ChangeOneField(concurrent, func(worker int) string { return fmt.Sprintf("%s/cm-%05d", echoPath, worker) })
 }
 
-func (g *rig) compareWrites(ctx context.Context, what string, most float64, plinth, echo op) error {
+func (g *rig) compareWrites(ctx context.Context, what string, most float64, plinth, echo apiload.Operation) error {
 	rounds, err := g.compare(ctx, concurrent, plinth, echo)
 	if err != nil {
 		return err

@@ -26,12 +26,8 @@ type storage struct {
 
 // storageRounds are the rates of each round.
 type storageRounds struct {
-	rates1     []float64
-	rates100   []float64
-	store      map[int][]float64 // by writers
-	samples    map[int][]time.Duration
-	samples1   []time.Duration
-	samples100 []time.Duration
+	one, hundred figures.Series          // of the floor, by rows a commit
+	store        map[int]*figures.Series // by writers
 }
 
 func (r *run) measureStorage(ctx context.Context, d *Database, dsn string) (err error) {
@@ -78,7 +74,10 @@ func openStore(ctx context.Context, dsn string) (*sqlstore.Store, error) {
 }
 
 func (r *run) storageRounds(ctx context.Context, d *Database, s *storage) (*storageRounds, error) {
-	rounds := &storageRounds{store: map[int][]float64{}, samples: map[int][]time.Duration{}}
+	rounds := &storageRounds{store: map[int]*figures.Series{}}
+	for _, n := range writers {
+		rounds.store[n] = &figures.Series{}
+	}
 	// The first round fills the caches and the table, and does not count.
 	if _, err := s.writeLoad(ctx, 64, r.scale.round); err != nil {
 		return nil, err
@@ -94,24 +93,22 @@ func (r *run) storageRounds(ctx context.Context, d *Database, s *storage) (*stor
 
 // add measures one round: each floor next to what is compared with it.
 func (r *storageRounds) add(ctx context.Context, s *storage, d time.Duration) error {
-	floor := func(rows int, rates *[]float64, samples *[]time.Duration) error {
+	floor := func(rows int, into *figures.Series) error {
 		l, err := floorLoad(ctx, s.floor, &s.inserted, rows, d)
-		*rates = append(*rates, l.Rate())
-		*samples = append(*samples, l.Samples...)
+		into.Add(l.Rate(), l.Samples...)
 		return err
 	}
 	store := func(writers int) error {
 		l, err := s.writeLoad(ctx, writers, d)
-		r.store[writers] = append(r.store[writers], l.Rate())
-		r.samples[writers] = append(r.samples[writers], l.Samples...)
+		r.store[writers].Add(l.Rate(), l.Samples...)
 		return err
 	}
 	return errors.Join(
-		floor(1, &r.rates1, &r.samples1),
+		floor(1, &r.one),
 		store(1),
 		store(16),
 		store(256),
-		floor(100, &r.rates100, &r.samples100),
+		floor(100, &r.hundred),
 		store(64),
 	)
 }
@@ -134,21 +131,20 @@ func (s *storage) writeLoad(ctx context.Context, writers int, d time.Duration) (
 }
 
 func (r *storageRounds) report(d *Database) {
-	d.add(Figure{What: "bare driver, 1 row a commit", Value: figures.Median(r.rates1), Unit: "rows/s", Latency: figures.LatencyOf(r.samples1)})
-	d.add(Figure{What: "bare driver, 100 rows a commit", Value: figures.Median(r.rates100), Unit: "rows/s", Latency: figures.LatencyOf(r.samples100)})
+	d.add(Figure{What: "bare driver, 1 row a commit", Value: r.one.Median(), Unit: "rows/s", Latency: r.one.Latency()})
+	d.add(Figure{What: "bare driver, 100 rows a commit", Value: r.hundred.Median(), Unit: "rows/s", Latency: r.hundred.Latency()})
 	for _, n := range writers {
-		f := Figure{What: "store, 1 writer", Value: figures.Median(r.store[n]), Unit: "rows/s", Writers: n, Latency: figures.LatencyOf(r.samples[n])}
-		if n > 1 {
-			f.What = fmt.Sprintf("store, %d writers", n)
-		}
+		s, what := r.store[n], fmt.Sprintf("store, %d writers", n)
+		f := Figure{What: what, Value: s.Median(), Latency: s.Latency()}
 		switch n {
 		case 1:
-			f.Against, f.Floor, f.Target = figures.Median(r.rates1), "1-row floor", figures.AtLeast(0.6)
-			f.Ratio = figures.Median(figures.Ratios(r.store[n], r.rates1))
+			f = compared("store, 1 writer", s, &r.one, "1-row floor")
+			f.Target = figures.AtLeast(0.6)
 		case 64:
-			f.Against, f.Floor, f.Target = figures.Median(r.rates100), "100-row floor", figures.AtLeast(0.4)
-			f.Ratio = figures.Median(figures.Ratios(r.store[n], r.rates100))
+			f = compared(what, s, &r.hundred, "100-row floor")
+			f.Target = figures.AtLeast(0.4)
 		}
+		f.Unit, f.Writers = "rows/s", n
 		d.add(f)
 	}
 }

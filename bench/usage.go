@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/bench/figures"
+	"github.com/plinth-io/plinth/bench/measure"
 )
 
 // usage returns the CPU time that this process has used in all its threads, its resident memory in
@@ -40,18 +41,8 @@ func grown(what string, before, after int64) Figure {
 // resident returns the resident memory in bytes, all and without pages of files: from /proc, or all
 // for both from ps where there is no /proc.
 func resident() (all, own int64, err error) {
-	if statm, err := os.ReadFile("/proc/self/statm"); err == nil {
-		fields := bytes.Fields(statm)
-		if len(fields) < 3 {
-			return 0, 0, fmt.Errorf("read resident memory: /proc/self/statm has %q", statm)
-		}
-		pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
-		if err != nil {
-			return 0, 0, err
-		}
-		ofFiles, err := strconv.ParseInt(string(fields[2]), 10, 64)
-		size := int64(os.Getpagesize())
-		return pages * size, (pages - ofFiles) * size, err
+	if spent, known := measure.Spend([]int{os.Getpid()}); known {
+		return spent.RSS, spent.Private, nil
 	}
 	out, err := exec.Command("ps", "-o", "rss=", "-p", strconv.Itoa(os.Getpid())).Output()
 	if err != nil {

@@ -24,7 +24,7 @@ func (s *Server) openAuthenticator() (err error) {
 		Tokens:    s.tokens.With,
 		Store:     s.store,
 		Identity:  s.host(),
-		Log:       s.config.Log,
+		Logger:    s.config.Log,
 	})
 	if err != nil {
 		return configError("authentication: %w", err)

@@ -35,7 +35,7 @@ func (b *background) goTurn(client *clientrest.Config, turn *turns.Turn, work fu
 	if turn.Every == 0 {
 		return
 	}
-	turn.Identity, turn.Client, turn.Log = newIdentity(), client, b.logger
+	turn.Identity, turn.Client, turn.Logger = newIdentity(), client, b.logger
 	b.jobs.Go(func() {
 		if err := turn.Run(b.jobsCtx, work); err != nil {
 			b.logger.Error("some work is not done at intervals", "lease", turn.Name, "err", err)

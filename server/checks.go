@@ -101,7 +101,7 @@ func newChecks(s *Server) *checks {
 
 // probes are the health endpoints. A database that is away is no reason to restart plinth: etcd in livez passes
 // unless a restart is what it takes. During a start livez waits for nothing.
-func (c *checks) probes(results *health.Results, log *slog.Logger, warnings func() []string) []*health.Probe {
+func (c *checks) probes(results *health.Results, logger *slog.Logger, warnings func() []string) []*health.Probe {
 	storage := health.Check{Name: "etcd", Aliases: []string{"storage"}, Run: c.database.store.Healthy, Why: c.database.reason}
 	stored := []health.Check{storage}
 	for _, provider := range c.encrypted {
@@ -127,7 +127,7 @@ func (c *checks) probes(results *health.Results, log *slog.Logger, warnings func
 		name   string
 		checks []health.Check
 	}{{"livez", live}, {"healthz", healthy}, {"readyz", ready}} {
-		probe := health.New(p.name, results, log, p.checks...)
+		probe := health.New(p.name, results, logger, p.checks...)
 		if p.name == "readyz" {
 			probe.Warn(warnings)
 		}

@@ -43,7 +43,7 @@ func newCondition(s *Server, self func() status.Replica, event func(context.Cont
 		unreadable.Tell(c.config.Log, deciding.Unreadable(c.database.store))
 		return c.facts()
 	}
-	c.alarms = alarms.New(alarms.Config{Facts: facts, Log: c.config.Log, Tell: func(ctx context.Context, change alarms.Change) error {
+	c.alarms = alarms.New(alarms.Config{Facts: facts, Logger: c.config.Log, Tell: func(ctx context.Context, change alarms.Change) error {
 		if err := c.database.store.Healthy(); err != nil {
 			return err // an event could not be written
 		}

@@ -82,7 +82,7 @@ type Config struct {
 
 	// Keep says which superseded versions stay longer than that, for reading the past; see
 	// changelog.ParseRules. nil: none. Servers that share a database have the same rules.
-	Keep *changelog.Keep
+	Keep *changelog.Retention
 
 	// LeaseCommitDelay is how long the renewal of a Lease, which changes nothing but its renewTime, may
 	// wait for other changes to share its transaction; at most 5 seconds, and no more than a tenth of

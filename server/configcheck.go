@@ -2,6 +2,8 @@ package server
 
 import (
 	"crypto/tls"
+	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -66,7 +68,7 @@ func (c *Config) check() error {
 	if c.LeaseCommitDelay < 0 || c.LeaseCommitDelay > mostLeaseDelay {
 		return fieldError("%v %v: write a duration from 0 to %v, such as 1s", field("LeaseCommitDelay"), c.LeaseCommitDelay, mostLeaseDelay)
 	}
-	if err := checkKeep(c.Keep); err != nil {
+	if err := checkRetention(c.Keep); err != nil {
 		return fieldError("%v: %w", field("Keep"), err)
 	}
 	if err := c.checkBackups(); err != nil {
@@ -144,4 +146,24 @@ func (c *Config) checkKubelets() error {
 		}
 	}
 	return nil
+}
+
+// ErrConfig is wrapped by errors of Open that say what to write in a Config instead.
+var ErrConfig = errors.New("bad configuration")
+
+// FieldError is an error about fields of a Config, which it calls Config.NAME. fielderr.Text writes it in other
+// names, such as those of flags.
+type FieldError = fielderr.Error
+
+// field is the name of a field of Config in an error.
+type field = fielderr.Name
+
+// fieldError returns a FieldError that wraps ErrConfig. Arguments of type field are the fields.
+func fieldError(format string, args ...any) error {
+	return configError("%w", fielderr.Errorf(format, args...))
+}
+
+// configError returns an error that wraps ErrConfig.
+func configError(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrConfig, fmt.Errorf(format, args...))
 }

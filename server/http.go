@@ -48,7 +48,7 @@ func NewHTTP(handler http.Handler, certificate func(*tls.ClientHelloInfo) (*tls.
 // port scanners and probes that only connect would fill the log. The rest, which clients
 // cause, is logged for debugging.
 type errorLog struct {
-	log        *slog.Logger
+	logger     *slog.Logger
 	handshakes prometheus.Counter // that failed
 	accepts    logging.Seldom
 }
@@ -59,9 +59,9 @@ func (l *errorLog) Write(line []byte) (int, error) {
 	case strings.Contains(text, "TLS handshake error"):
 		l.handshakes.Inc()
 	case strings.HasPrefix(text, "http: Accept error"):
-		l.accepts.Log(l.log, slog.LevelWarn, "connections cannot be accepted; it is tried again", "err", text)
+		l.accepts.Log(l.logger, slog.LevelWarn, "connections cannot be accepted; it is tried again", "err", text)
 	default:
-		l.log.Debug("HTTP server reported a problem with a connection", "err", text)
+		l.logger.Debug("HTTP server reported a problem with a connection", "err", text)
 	}
 	return len(line), nil
 }
@@ -75,7 +75,7 @@ func (s *Server) serve() {
 	if s.config.MaxStreams > 0 {
 		s.http.HTTP2.MaxConcurrentStreams = s.config.MaxStreams
 	}
-	s.http.ErrorLog = log.New(&errorLog{log: s.config.Log, handshakes: s.metrics.TLSErrors}, "", 0)
+	s.http.ErrorLog = log.New(&errorLog{logger: s.config.Log, handshakes: s.metrics.TLSErrors}, "", 0)
 	s.serving.Go(func() { s.guard.CutStalled(s.ctx, s.drainGrace) })
 	s.serving.Go(func() {
 		if err := s.http.ServeTLS(s.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {

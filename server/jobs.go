@@ -17,14 +17,14 @@ import (
 // prepareJobs makes what works beside requests as long as the server does: custom resources,
 // extension servers, the cluster's own objects, and controllers.
 func (s *Server) prepareJobs() (err error) {
-	client, log := s.InProcess(nil), s.config.Log
+	client, logger := s.InProcess(nil), s.config.Log
 	if s.definitions, err = definitions.New(definitions.Config{
-		Client: client, Store: s.store, Kinds: s.kinds, DeleteAll: s.rest.DeleteAll, Services: s.services, Dial: s.outside.dialer.Dial, Log: log,
+		Client: client, Store: s.store, Kinds: s.kinds, DeleteAll: s.rest.DeleteAll, Services: s.services, Dial: s.outside.dialer.Dial, Logger: logger,
 	}); err != nil {
 		return err
 	}
 	if s.apiServices, err = aggregator.NewAPIServices(aggregator.Config{
-		Client: client, Store: s.store, Kinds: s.kinds, Extensions: s.extensions, Log: log,
+		Client: client, Store: s.store, Kinds: s.kinds, Extensions: s.extensions, Logger: logger,
 	}); err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (s *Server) prepareJobs() (err error) {
 	times := s.times
 	times.EventTTL, times.Request = s.config.EventTTL, s.config.RequestTimeout
 	if s.cluster, err = cluster.New(cluster.Config{
-		Client: client, Store: s.store, Here: here, Trust: s.trust, Times: times, Log: log,
+		Client: client, Store: s.store, Here: here, Trust: s.trust, Times: times, Logger: logger,
 	}); err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (s *Server) prepareJobs() (err error) {
 		Credentials: controllers.Credentials{RootCA: s.pki.CA(), Tokens: s.tokens.Legacy()},
 		Controllers: s.config.Controllers,
 		Identity:    s.identity,
-		Log:         log,
+		Logger:      logger,
 
 		Reservations: &s.reservations,
 	})

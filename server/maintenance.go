@@ -25,14 +25,14 @@ type maintenance struct {
 func newMaintenance(c *Config, store *sqlstore.Store, providers *encryption.Providers) maintenance {
 	source := store.Source()
 	scrubber := scrubs.Scrubber{
-		Source: source, Log: c.Log, Memory: store.DigestAt,
+		Source: source, Logger: c.Log, Memory: store.DigestAt,
 		Pace: func(ctx context.Context) func() { return backups.NewPace(ctx, store.Revision) },
 	}
 	if c.Encryption.ConfigFile != "" {
 		scrubber.Transformer = providers
 	}
 	return maintenance{
-		backups:  backups.New(backups.Config{Source: source, Program: BuildInfo().Version, Revision: store.Revision, Log: c.Log}),
+		backups:  backups.New(backups.Config{Source: source, Program: BuildInfo().Version, Revision: store.Revision, Logger: c.Log}),
 		scrubber: scrubs.New(scrubber),
 	}
 }

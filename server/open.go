@@ -118,7 +118,7 @@ func (s *Server) loadDefinitions(ctx context.Context) error {
 		return fmt.Errorf("serve custom resources: %w", err)
 	}
 	s.parts.set(definitionsRead, works)
-	warnOfKeep(s.config.Log, s.config.Keep, s.kinds.Set().Kinds)
+	warnOfRetention(s.config.Log, s.config.Keep, s.kinds.Set().Kinds)
 	if err := s.apiServices.Load(ctx); err != nil {
 		return fmt.Errorf("serve extensions: %w", err)
 	}

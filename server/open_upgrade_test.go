@@ -143,7 +143,7 @@ func (p *past133) start(t *testing.T, dsn string, controllers ...string) {
 	t.Helper()
 	rules, err := changelog.ParseRules("*=100") // as fill.sh has it
 	must(t, err)
-	p.s = start(t, Config{DSN: dsn, RuntimeConfig: map[string]string{"api/all": "true"}, Keep: changelog.NewKeep(rules...), EventTTL: -1, Controllers: controllers})
+	p.s = start(t, Config{DSN: dsn, RuntimeConfig: map[string]string{"api/all": "true"}, Keep: changelog.NewRetention(rules...), EventTTL: -1, Controllers: controllers})
 	p.client = clientOf(t, p.s)
 }
 

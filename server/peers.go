@@ -16,7 +16,7 @@ import (
 // preparePeers makes what tells other servers on the database that this one has written.
 func (s *Server) preparePeers() {
 	s.peers = peers.New(peers.Config{
-		Store: s.store, Identity: s.identity, Log: s.config.Log,
+		Store: s.store, Identity: s.identity, Logger: s.config.Log,
 		Transport: peers.Transport(s.pki.CA(), s.pki.Peer),
 	})
 }

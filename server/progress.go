@@ -14,8 +14,8 @@ const tellEvery = 10 * time.Second
 
 // progress is how far a start has come, for the log.
 type progress struct {
-	log   *slog.Logger
-	begun time.Time
+	logger *slog.Logger
+	begun  time.Time
 
 	mu    sync.Mutex // guards the rest
 	step  string
@@ -26,7 +26,7 @@ type progress struct {
 // beginStart logs that the server starts, and every so often what it is at, until end is
 // called.
 func beginStart(c *Config, every time.Duration) (p *progress, end func()) {
-	p = &progress{log: c.Log, begun: time.Now(), step: "begin"}
+	p = &progress{logger: c.Log, begun: time.Now(), step: "begin"}
 	facts := []any{"version", Release(), "kubernetes", KubernetesVersion, "database", dialects.Describe(c.DSN), "dataDir", absolute(c.DataDir)}
 	if kind.Emulates() {
 		facts = append(facts, "emulates", kind.Emulated())
@@ -74,8 +74,8 @@ func (p *progress) repeat(done <-chan struct{}, every time.Duration) {
 // tell is called with mu held.
 func (p *progress) tell() {
 	if p.err != nil {
-		p.log.Warn("waiting for the database", "err", p.err, "remaining", max(0, time.Until(p.until)))
+		p.logger.Warn("waiting for the database", "err", p.err, "remaining", max(0, time.Until(p.until)))
 		return
 	}
-	p.log.Info("still starting", "step", p.step, "since", time.Since(p.begun))
+	p.logger.Info("still starting", "step", p.step, "since", time.Since(p.begun))
 }

@@ -38,7 +38,7 @@ func TestWaitingIsTold(t *testing.T) {
 
 func TestSlowStart(t *testing.T) {
 	var log apitest.Lines
-	p := &progress{log: log.Log(), begun: time.Now()}
+	p := &progress{logger: log.Log(), begun: time.Now()}
 	p.at("count sheep")
 	done := make(chan struct{})
 	var repeating sync.WaitGroup

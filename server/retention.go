@@ -14,14 +14,14 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// checkKeep refuses rules that have no effect because a resource of Kubernetes has another group, or is
+// checkRetention refuses rules that have no effect because a resource of Kubernetes has another group, or is
 // stored as another one. It does not know custom resources.
-func checkKeep(keep *changelog.Keep) error {
-	if len(keep.Rules()) == 0 {
+func checkRetention(retention *changelog.Retention) error {
+	if len(retention.Rules()) == 0 {
 		return nil
 	}
 	kinds := builtin.Kinds(builtin.Options{})
-	for _, r := range keep.Rules() {
+	for _, r := range retention.Rules() {
 		if strings.HasPrefix(r.Resource, "*") {
 			continue
 		}
@@ -49,23 +49,23 @@ func meantResource(kinds []*kind.Kind, gr schema.GroupResource) (meant string) {
 	return meant
 }
 
-// warnOfKeep logs rules for resources that neither plinth nor a definition has at the start. A definition
+// warnOfRetention logs rules for resources that neither plinth nor a definition has at the start. A definition
 // may come later, so that this is no error.
-func warnOfKeep(log *slog.Logger, keep *changelog.Keep, kinds []*kind.Kind) {
-	if len(unknownRules(keep, kinds)) == 0 {
+func warnOfRetention(logger *slog.Logger, retention *changelog.Retention, kinds []*kind.Kind) {
+	if len(unknownRules(retention, kinds)) == 0 {
 		return // as by default, when a start need not make all kinds once more
 	}
-	for _, r := range unknownRules(keep, slices.Concat(kinds, builtin.Kinds(builtin.Options{}))) {
-		log.Warn("there is no such resource now, so a rule of --keep has no effect", "rule", r.String())
+	for _, r := range unknownRules(retention, slices.Concat(kinds, builtin.Kinds(builtin.Options{}))) {
+		logger.Warn("there is no such resource now, so a rule of --keep has no effect", "rule", r.String())
 	}
 }
 
 // unknownRules returns the rules that fit none of kinds.
-func unknownRules(keep *changelog.Keep, kinds []*kind.Kind) (unknown []changelog.Rule) {
+func unknownRules(retention *changelog.Retention, kinds []*kind.Kind) (unknown []changelog.Rule) {
 	known := map[string]bool{"*": true}
 	for _, k := range kinds {
 		stored := schema.GroupResource{Group: k.Stored.Group, Resource: k.Stored.Resource}
 		known[stored.String()], known["*."+cmp.Or(stored.Group, "core")] = true, true
 	}
-	return slices.DeleteFunc(keep.Rules(), func(r changelog.Rule) bool { return known[r.Resource] })
+	return slices.DeleteFunc(retention.Rules(), func(r changelog.Rule) bool { return known[r.Resource] })
 }

@@ -13,7 +13,7 @@ func TestCheckKeep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := checkKeep(changelog.NewKeep(rules...)); err != nil {
+	if err := checkRetention(changelog.NewRetention(rules...)); err != nil {
 		t.Error(err)
 	}
 }
@@ -24,7 +24,7 @@ func TestUnknownRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := fmt.Sprint(unknownRules(changelog.NewKeep(rules...), builtin.Kinds(builtin.Options{})))
+	got := fmt.Sprint(unknownRules(changelog.NewRetention(rules...), builtin.Kinds(builtin.Options{})))
 	if want := "[*.bogus=5d deployments.apps.v1=5d secretz=5 widgets.example.com=9]"; got != want {
 		t.Errorf("unknown are %s, want %s", got, want)
 	}

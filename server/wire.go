@@ -80,7 +80,7 @@ func (s *Server) wire(plugins apiadmission.ConfigProvider) error {
 			SlowCalls: slowCalls, SlowBytes: slowBytes,
 		},
 		Fairness: s.fairness,
-		Metrics:  s.metrics, Log: s.config.Log,
+		Metrics:  s.metrics, Logger: s.config.Log,
 	})
 	r := s.routes()
 	r.add(s.guard)
@@ -122,7 +122,7 @@ func (s *Server) makeFairness() (err error) {
 	}
 	s.fairness, err = fairness.New(fairness.Options{
 		Seats: s.config.MaxReads + s.config.MaxWrites, Timeout: s.config.RequestTimeout,
-		Store: s.store, Kinds: s.kinds, Client: s.InProcess(nil), Log: s.config.Log,
+		Store: s.store, Kinds: s.kinds, Client: s.InProcess(nil), Logger: s.config.Log,
 	})
 	return err
 }

@@ -24,8 +24,8 @@ type cache struct {
 	dead  int // entries of the ring that are not current any more
 }
 
-// keep notes that e, which is current, has a value in memory.
-func (c *cache) keep(e *Entry) {
+// add notes that e, which is current, has a value in memory.
+func (c *cache) add(e *Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e.form.dead || e.form.cached || e.form.held.Load() == nil {
@@ -91,7 +91,7 @@ func (c *cache) clear() {
 func (c *cache) fill(e *Entry, value []byte) {
 	e.form.size.Store(int64(len(value)))
 	if e.form.held.CompareAndSwap(nil, &value) {
-		c.keep(e)
+		c.add(e)
 	}
 }
 

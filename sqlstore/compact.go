@@ -12,7 +12,7 @@ import (
 
 const (
 	compactStep = 500 // revisions of one transaction
-	keepStep    = 200 // of one that moves rows, which takes longer
+	moveStep    = 200 // of one that moves rows, which takes longer
 	busyPause   = 100 * time.Millisecond
 
 	// On a full disk a delete frees nothing until the rows that it supersedes are gone. So
@@ -235,11 +235,11 @@ func (c *compactor) sweepCut(floor int64) error {
 
 func (c *compactor) sweepTo(through int64) (deleted int64, err error) {
 	return c.inSteps(through, func() (changelog.Compacted, error) {
-		keep, limit := c.keepNow(), compactStep
-		if keep != nil {
-			limit = keepStep
+		retention, limit := c.retentionNow(), compactStep
+		if retention != nil {
+			limit = moveStep
 		}
-		return c.log.Compact(c.ctx, through, limit, keep)
+		return c.log.Compact(c.ctx, through, limit, retention)
 	})
 }
 

@@ -141,9 +141,9 @@ type uncompactable struct {
 	tries atomic.Int64
 }
 
-func (l *uncompactable) Compact(ctx context.Context, through int64, limit int, keep *changelog.Keep) (changelog.Compacted, error) {
+func (l *uncompactable) Compact(ctx context.Context, through int64, limit int, retention *changelog.Retention) (changelog.Compacted, error) {
 	if l.works.Load() {
-		return l.Log.Compact(ctx, through, limit, keep)
+		return l.Log.Compact(ctx, through, limit, retention)
 	}
 	l.tries.Add(1)
 	return changelog.Compacted{}, fmt.Errorf("compact: %w", changelog.ErrUnavailable)

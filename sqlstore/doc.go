@@ -73,7 +73,7 @@
 //
 // # The past
 //
-// Compaction deletes what is below the floor, or by the rules of a Keep (keep.go) moves it to a second
+// Compaction deletes what is below the floor, or by the rules of a Retention (retention.go) moves it to a second
 // table, past, which nothing reads that serves the present. Past and History read both tables. What is
 // known of the past is exact: a key's versions have no holes, since older ones go with a version that is
 // lost; and for each resource the table kept has the revision from which on its state is known. The

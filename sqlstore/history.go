@@ -73,8 +73,8 @@ func (s *Store) Incarnation(key string) (created, changed int64) {
 // Reach says from which moment on the log has all changes (Unix milliseconds; 0: it has had all since it was
 // made), how long old versions stay there, and the rule by which those of a key stay longer.
 func (s *Store) Reach(ctx context.Context, key string) (since int64, history time.Duration, rule changelog.Rule, kept bool, err error) {
-	if s.o.Keep != nil {
-		rule, kept = s.o.Keep.Of(key)
+	if s.o.Retention != nil {
+		rule, kept = s.o.Retention.Of(key)
 	}
 	if floor := s.Floor(); floor > 0 {
 		_, since, err = s.log.Time(ctx, floor)

@@ -33,7 +33,7 @@ func (st *state) replaceRaw(loaded map[string]*entryMap) {
 	for _, entries := range loaded {
 		entries.Scan(func(_ string, e *Entry) bool {
 			st.leases.attach(e)
-			st.cache.keep(e)
+			st.cache.add(e)
 			return true
 		})
 	}
@@ -47,7 +47,7 @@ func (st *state) applyRaw(ev *Event, deleted bool) {
 	}
 	if !deleted {
 		st.leases.attach(ev.Entry)
-		st.cache.keep(ev.Entry)
+		st.cache.add(ev.Entry)
 	}
 }
 

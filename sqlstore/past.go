@@ -10,7 +10,7 @@ import (
 )
 
 // Past returns at most limit objects with from <= key < to, in key order, that were in force at a
-// revision: also below the floor, as far as Options.Keep has kept what is needed. ErrCompacted if that
+// revision: also below the floor, as far as Options.Retention has kept what is needed. ErrCompacted if that
 // is not known exactly (see Log.Past), ErrFuture if the Store has not reached the revision: Wait first.
 // OldEntries has what they were.
 func (s *Store) Past(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.HistoryRow, error) {
@@ -45,13 +45,13 @@ func (s *Store) Forget(ctx context.Context, key string) (removed int64, err erro
 	return removed, nil
 }
 
-// keepNow returns what is kept of rows that are compacted now. On a full disk that is nothing: to keep
+// retentionNow returns what is kept of rows that are compacted now. On a full disk that is nothing: to keep
 // a version frees no space.
-func (c *compactor) keepNow() *changelog.Keep {
-	if c.o.Keep != nil && errors.Is(c.log.Condition(), changelog.ErrFull) {
-		return changelog.NewKeep()
+func (c *compactor) retentionNow() *changelog.Retention {
+	if c.o.Retention != nil && errors.Is(c.log.Condition(), changelog.ErrFull) {
+		return changelog.NewRetention()
 	}
-	return c.o.Keep
+	return c.o.Retention
 }
 
 // fit is what becomes of old versions that were kept under other rules.
@@ -61,8 +61,8 @@ type fit struct {
 	emptied bool  // without rules: there are none
 }
 
-// markKeep is the mark with the fingerprint of the rules by which past has been fitted.
-const markKeep = "keep"
+// markRetention is the mark with the fingerprint of the rules by which past has been fitted.
+const markRetention = "keep"
 
 const (
 	trimStep  = 500 // versions deleted in one transaction
@@ -81,14 +81,14 @@ func (c *compactor) trimPast() error {
 	deleted := int64(0)
 	for {
 		begin := time.Now()
-		done, err := c.log.Trim(c.ctx, c.o.Keep, begin.UnixMilli(), trimStep)
+		done, err := c.log.Trim(c.ctx, c.o.Retention, begin.UnixMilli(), trimStep)
 		if err != nil {
 			return err
 		}
 		deleted += done.Deleted
 		c.stats.trimmed.Add(done.Deleted)
 		if done.Busy || done.Deleted < trimStep {
-			c.fit.emptied = c.o.Keep == nil && !done.Busy
+			c.fit.emptied = c.o.Retention == nil && !done.Busy
 			return c.reclaim(deleted)
 		}
 		if c.pause(time.Since(begin)) {
@@ -107,8 +107,8 @@ func (c *compactor) refitPast() error {
 			f.done = same
 			return err
 		}
-		if c.o.Keep != nil {
-			done, err := c.log.Refit(c.ctx, c.o.Keep, f.after, refitStep)
+		if c.o.Retention != nil {
+			done, err := c.log.Refit(c.ctx, c.o.Retention, f.after, refitStep)
 			if err != nil || done.Busy {
 				return err
 			}
@@ -121,7 +121,7 @@ func (c *compactor) refitPast() error {
 				continue
 			}
 		}
-		if err := c.log.SetMarks(c.ctx, map[string]string{markKeep: c.o.Keep.Fingerprint()}); err != nil {
+		if err := c.log.SetMarks(c.ctx, map[string]string{markRetention: c.o.Retention.Fingerprint()}); err != nil {
 			return fmt.Errorf("note the rules of what is kept: %w", err)
 		}
 		f.done = true
@@ -135,5 +135,5 @@ func (c *compactor) sameRules() (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("read the rules of what is kept: %w", err)
 	}
-	return marks[markKeep] == c.o.Keep.Fingerprint(), nil
+	return marks[markRetention] == c.o.Retention.Fingerprint(), nil
 }

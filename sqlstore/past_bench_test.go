@@ -15,7 +15,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-// BenchmarkKept compares a server that keeps old versions with one that keeps none: what serves the
+// BenchmarkKept compares a server that retentions old versions with one that retentions none: what serves the
 // present must not become slower by the past. There are 1,000 objects of 1 KiB. PLINTH_BENCH_KEPT asks
 // for another number of old versions, such as a million. The two take turns, and the medians of what
 // each turn took are reported, so that other load on the machine matters less.
@@ -97,7 +97,7 @@ func (d *keptDB) make(b *testing.B, rules string, kept int) {
 }
 
 func (d *keptDB) open(b *testing.B) *Store {
-	s, err := object.Open(context.Background(), openLog(b, d.dsn), Options{Keep: keeping(b, d.rules)})
+	s, err := object.Open(context.Background(), openLog(b, d.dsn), Options{Retention: keeping(b, d.rules)})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func keptKey(i int) string { return fmt.Sprintf("%sns/%04d", maps, i) }
 func fillKept(b *testing.B, dsn string, kept int) {
 	log := openLog(b, dsn)
 	defer log.Close()
-	ctx, keep := context.Background(), keeping(b, "*=90d")
+	ctx, retention := context.Background(), keeping(b, "*=90d")
 	revisions := make([]int64, keptObjects)
 	for done := 0; done < kept+keptObjects; {
 		var batch []changelog.Change
@@ -152,13 +152,13 @@ func fillKept(b *testing.B, dsn string, kept int) {
 			revisions[(done+i)%keptObjects] = r.Revision
 		}
 		if done += len(batch); kept > 0 {
-			if _, err := log.Compact(ctx, a.Results[0].Revision, 1000, keep); err != nil {
+			if _, err := log.Compact(ctx, a.Results[0].Revision, 1000, retention); err != nil {
 				b.Fatal(err)
 			}
 		}
 	}
 	for kept > 0 {
-		c, err := log.Compact(ctx, revisions[keptObjects-1], 1000, keep)
+		c, err := log.Compact(ctx, revisions[keptObjects-1], 1000, retention)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-func keeping(t testing.TB, rules string) *changelog.Keep {
+func keeping(t testing.TB, rules string) *changelog.Retention {
 	t.Helper()
 	parsed, err := changelog.ParseRules(rules)
 	if err != nil {
@@ -27,13 +27,13 @@ func keeping(t testing.TB, rules string) *changelog.Keep {
 	if len(parsed) == 0 {
 		return nil
 	}
-	return changelog.NewKeep(parsed...)
+	return changelog.NewRetention(parsed...)
 }
 
 // churned is a Store with a short history in which an object was changed n times and others once.
 func churned(t *testing.T, log changelog.Log, rules string, n int) (s *Store, versions []*Entry) {
 	t.Helper()
-	s = openStore(t, log, Options{History: 50 * time.Millisecond, CompactEvery: 10 * time.Millisecond, Keep: keeping(t, rules)})
+	s = openStore(t, log, Options{History: 50 * time.Millisecond, CompactEvery: 10 * time.Millisecond, Retention: keeping(t, rules)})
 	versions = append(versions, create(t, s, maps+"ns/a"))
 	for i := range n {
 		create(t, s, fmt.Sprintf("%sns/%d", pods, i))
@@ -105,7 +105,7 @@ func TestKeepChanges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := object.Open(t.Context(), log, Options{History: time.Millisecond, CompactEvery: 5 * time.Millisecond, Keep: keeping(t, rules)})
+		s, err := object.Open(t.Context(), log, Options{History: time.Millisecond, CompactEvery: 5 * time.Millisecond, Retention: keeping(t, rules)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func (l *fullLog) Condition() error {
 // TestKeepOnAFullDisk: no version is kept, and the older ones of the object go.
 func TestKeepOnAFullDisk(t *testing.T) {
 	log := &fullLog{Log: openLog(t, fileDSN(t))}
-	s := openStore(t, log, Options{Keep: keeping(t, "*=1h")})
+	s := openStore(t, log, Options{Retention: keeping(t, "*=1h")})
 	e := create(t, s, maps+"ns/a")
 	change := func() {
 		t.Helper()
@@ -195,7 +195,7 @@ func TestForget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := object.Open(t.Context(), log, Options{History: -1, Keep: keeping(t, "*=1h")})
+	s, err := object.Open(t.Context(), log, Options{History: -1, Retention: keeping(t, "*=1h")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func (st *state) keepView(v *stateView) {
 			return
 		}
 	}
-	if len(r.kept) == st.keep {
+	if len(r.kept) == st.snapshots {
 		r.kept = append(r.kept[:0], r.kept[1:]...)
 	}
 	r.kept = append(r.kept, &v.snapshot)

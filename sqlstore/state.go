@@ -21,7 +21,7 @@ type state struct {
 
 	unreadable, damaged atomic.Int64 // entries; written under mu
 
-	keep       int // Options.Snapshots
+	snapshots  int // Options.Snapshots
 	indexLimit int // Options.IndexBytes
 	format     Format
 
@@ -63,7 +63,7 @@ type update struct {
 func (st *state) init(o Options, c *cache) {
 	st.resources = make(map[string]*resource)
 	st.window.limit = o.WindowBytes
-	st.keep = o.Snapshots
+	st.snapshots = o.Snapshots
 	st.indexLimit = o.IndexBytes
 	st.evictor.init(o.StateBytes)
 	st.format = o.Format

@@ -37,7 +37,7 @@ type Stats struct {
 	ValueReads    int64                        // values read from the log, because they were not in memory
 	WatchReads    int64                        // pages that watchers behind the window read from the log
 	Compacted     int64                        // rows deleted from the log by this process
-	Kept          int64                        // of these, old versions that Options.Keep keeps
+	Kept          int64                        // of these, old versions that Options.Retention keeps
 	Trimmed       int64                        // old versions deleted by this process that were kept no longer
 	Outages       int64                        // times that the database could not be used
 	SetBacks      int64                        // times that the database was found set back

@@ -19,8 +19,8 @@ type Options struct {
 	Format Format
 	// History is how long superseded revisions stay readable; 5 minutes. Negative: for ever.
 	History time.Duration
-	// Keep says which old versions of objects stay readable for longer, by Past; nil: none do.
-	Keep *changelog.Keep
+	// Retention says which old versions of objects stay readable for longer, by Past; nil: none do.
+	Retention *changelog.Retention
 	// CompactEvery is the pause between two looks of the compactor; History/10 within [1s, 1m].
 	CompactEvery time.Duration
 	// WindowBytes bounds the recent events kept in memory for watches; 32 MiB.
@@ -216,7 +216,7 @@ func (o Options) withDefaults() Options {
 	}
 	if _, raw := o.Format.(Raw); raw {
 		o.History = -1 // Keys.CutTo says what is compacted
-		o.Keep = nil
+		o.Retention = nil
 		o.StateBytes = 0 // their values have bounds of their own
 	}
 	if o.History == 0 {

@@ -11,48 +11,22 @@ package apibench
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"time"
 
+	"github.com/plinth-io/plinth/bench/apiload"
 	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
-	"github.com/plinth-io/plinth/dialects"
 )
 
 // Options say what a run measures.
 type Options struct {
-	DSNs   []string // databases to measure plinth on; none: only others are
-	Others []Other  // servers beside plinth, which run already
-	TLS    TLS      // for those that are named by URL
-	Dir    string   // gets the results, and holds SQLite's files meanwhile
-	Churn  time.Duration
-	// ChurnRate is how many writes a second the churn makes at most; 0: as many as it can.
-	ChurnRate int
-	Objects   int      // in a list; 0: 10,000
-	Nodes     []int    // numbers of nodes that are simulated; none: 100 and 1,000
-	Only      []string // measurements to make, by the names in Steps; none: all
-	// PIDs are the processes of servers, by name; plinth's own are known. The first is the server itself,
-	// whose memory is measured. CPU time and writes to disks are those of all.
-	PIDs     map[string][]int
-	Disks    map[string]string // directories of databases, by the name of the server
-	Quick    bool              // short rounds and few objects, to see that everything works
-	Command  []string          // of plinth serve
-	Version  string            // plinth's own, for the report
-	Progress io.Writer         // a terminal that shows what is being done; nil: nothing
+	measure.ComparisonOptions
+	Objects int               // in a list; 0: 10,000
+	Nodes   []int             // numbers of nodes that are simulated; none: 100 and 1,000
+	Disks   map[string]string // directories of databases, by the name of the server
 }
-
-// Other is a server that runs already.
-type Other struct {
-	Name string
-	At   string // URL or file of a kubeconfig
-}
-
-// TLS are files as kubectl has flags for.
-type TLS struct{ Cert, Key, CA string }
 
 // scale is how much work a run is.
 type scale struct {
@@ -63,61 +37,32 @@ type scale struct {
 	objects     int           // in a list
 	page        int
 	pods        int // in a list
-	watches     int
 	watchRounds int
 	watch       time.Duration
-	writers     int // of the churn
-	churned     int // objects
-	resources   int // parts that churned objects belong to; each watch is of one
+	churn       measure.ChurnSize // whose resources are parts of the objects; its watches are also those of watch
 	nodes       []int
 	heartbeats  time.Duration
 }
 
 var (
 	full = scale{rounds: 9, round: 500 * time.Millisecond, starts: 5, settle: 5 * time.Second, objects: 10_000, page: 500, pods: 1000,
-		watches: 100, watchRounds: 3, watch: 4 * time.Second, writers: 200, churned: 1000, resources: 10, nodes: []int{100, 1000}, heartbeats: 20 * time.Second}
+		watchRounds: 3, watch: 4 * time.Second, churn: measure.ChurnSize{Writers: 200, Keys: 1000, Resources: 10, Watches: 100}, nodes: []int{100, 1000}, heartbeats: 20 * time.Second}
 	quick = scale{rounds: 2, round: 50 * time.Millisecond, starts: 1, settle: 10 * time.Millisecond, objects: 200, page: 50, pods: 200,
-		watches: 10, watchRounds: 1, watch: 200 * time.Millisecond, writers: 20, churned: 100, resources: 2, nodes: []int{5, 10}, heartbeats: 300 * time.Millisecond}
+		watchRounds: 1, watch: 200 * time.Millisecond, churn: measure.ChurnSize{Writers: 20, Keys: 100, Resources: 2, Watches: 10}, nodes: []int{5, 10}, heartbeats: 300 * time.Millisecond}
 )
 
 // run is one Run.
 type run struct {
-	Options
-	scale    scale
-	dir      string // of temporary files, removed at the end
-	name     string // of the namespace, and of what is in none
-	progress measure.Progress
-	report   *figures.Comparison
-	servers  []*server
+	*measure.Comparison[*server]
+	scale scale
+	name  string            // of the namespace, and of what is in none
+	disks map[string]string // as in Options
 }
 
 // Run measures everything and writes the report. If it fails half-way or ctx ends, what was measured
 // until then is written, and the report comes with the error.
-func Run(ctx context.Context, o Options) (_ *figures.Comparison, err error) {
-	r := newRun(o)
-	if r.dir, err = measure.MakeDirs(o.Dir); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(r.dir)) }()
-	defer r.progress.Clear()
-	err = r.measure(ctx)
-	var measured []figures.Endpoint
-	for _, s := range r.servers {
-		measured = append(measured, s.Endpoint)
-	}
-	r.report.Finish(measured)
-	if ctx.Err() != nil {
-		r.report.Interrupted = true
-		err = measure.ErrInterrupted
-	}
-	if len(r.report.Rows) == 0 {
-		return nil, err
-	}
-	return r.report, errors.Join(err, r.report.Write(o.Dir, "against"))
-}
-
-func newRun(o Options) *run {
-	r := &run{Options: o, scale: full, progress: measure.Progress{W: o.Progress, Begun: time.Now()}}
+func Run(ctx context.Context, o Options) (*figures.Comparison, error) {
+	r := &run{Comparison: measure.NewComparison[*server](o.ComparisonOptions), scale: full, disks: o.Disks}
 	if o.Quick {
 		r.scale = quick
 	}
@@ -128,8 +73,15 @@ func newRun(o Options) *run {
 		r.scale.nodes = o.Nodes
 	}
 	r.name = "plinth-bench-" + strings.ToLower(rand.Text()[:8])
-	r.report = &figures.Comparison{Run: figures.NewRun(o.Version, r.progress.Begun, o.Quick)}
-	return r
+	r.Dial, r.Start = r.dial, r.startOwn
+	return r.Run(ctx, "against", func(ctx context.Context) error {
+		for _, s := range r.Endpoints {
+			if err := s.prepare(ctx, r.name); err != nil {
+				return fmt.Errorf("%s: make a namespace: %w", s.Name, err)
+			}
+		}
+		return steps.Measure(ctx, r, r.Only, r.Line.Say)
+	})
 }
 
 // steps are the measurements, in the order in which they are made: memory comes before and after the
@@ -149,57 +101,38 @@ var steps = measure.Steps[*run]{
 // Steps are the names of the measurements. All that read need fill.
 func Steps() []string { return steps.Names() }
 
-func (r *run) measure(ctx context.Context) (err error) {
-	defer func() { err = errors.Join(err, r.disconnect(ctx)) }()
-	if err := r.connect(ctx); err != nil {
-		return err
-	}
-	return steps.Measure(ctx, r, r.Only, r.progress.Say)
+// rates compares operations a second, and the servers' CPU time for each.
+func (r *run) rates(ctx context.Context, what string, workers int, prepare func(*server) apiload.Operation) error {
+	return r.loads(ctx, &figures.Row{What: what, Unit: "/s"}, workers, measure.RateOf, prepare)
 }
 
-// connect starts plinth on each database and connects to all servers. Others come first, so that a
-// wrong address is told at once.
-func (r *run) connect(ctx context.Context) error {
-	var others []*server
-	for _, other := range r.Others {
-		r.progress.Say("%s: connect", other.Name)
-		s, err := r.dial(ctx, other)
-		if err != nil {
-			return fmt.Errorf("%s: %w", other.Name, err)
-		}
-		others = append(others, s)
-	}
-	for _, dsn := range r.DSNs {
-		r.progress.Say("%s: start", dialects.Scheme(dsn))
-		s, err := r.startOwn(ctx, dsn)
-		if err != nil {
-			return fmt.Errorf("%s: %w", dialects.Scheme(dsn), err)
-		}
-		r.servers = append(r.servers, s)
-	}
-	r.servers = append(r.servers, others...)
-	for _, s := range r.servers {
-		if err := s.prepare(ctx, r.name); err != nil {
-			return fmt.Errorf("%s: make a namespace: %w", s.Name, err)
-		}
-	}
-	return nil
+// times compares how long operations take, one at a time, and the servers' CPU time for each.
+func (r *run) times(ctx context.Context, what string, prepare func(*server) apiload.Operation) error {
+	return r.loads(ctx, &figures.Row{What: what, Unit: "ms", Less: true}, 1, measure.MeanOf, prepare)
 }
 
-// disconnect deletes what the run has made on servers that are not plinth's own, and ends plinth.
-func (r *run) disconnect(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
-	defer cancel()
-	var errs []error
-	for _, s := range r.servers {
-		if s.own != nil {
-			errs = append(errs, s.own.Stop(ctx))
-			continue
-		}
-		r.progress.Say("%s: delete what was written", s.Name)
-		if err := s.clean(ctx, r.name); err != nil {
-			errs = append(errs, fmt.Errorf("%s: delete what was written: %w", s.Name, err))
-		}
+func (r *run) loads(ctx context.Context, row *figures.Row, workers int, count func(measure.Load) figures.Sample, prepare func(*server) apiload.Operation) error {
+	ops := map[*server]apiload.Operation{}
+	for _, s := range r.Endpoints {
+		ops[s] = prepare(s)
 	}
-	return errors.Join(errs...)
+	return r.Compare(ctx, r.scale.rounds, true, func(ctx context.Context, s *server) ([]figures.Sample, error) {
+		l, cpu, err := s.loaded(func() (measure.Load, error) { return measure.ClosedLoop(ctx, workers, r.scale.round, ops[s]) })
+		return []figures.Sample{count(l), cpu}, err
+	}, row, cpuOf(row.What))
+}
+
+func cpuOf(what string) *figures.Row {
+	return &figures.Row{What: what + ": CPU of the server", Unit: "ms/req", Less: true}
+}
+
+// loaded returns a load, and the sample of the server's CPU time for each operation.
+func (s *server) loaded(load func() (measure.Load, error)) (l measure.Load, cpu figures.Sample, err error) {
+	before, known := measure.Spend(s.PIDs)
+	if l, err = load(); err != nil {
+		return l, cpu, err
+	}
+	after, still := measure.Spend(s.PIDs)
+	spent := after.Since(before)
+	return l, figures.Sample{Value: figures.Millis(spent.CPU) / float64(max(l.Ops, 1)), None: !known || !still}, nil
 }

@@ -22,7 +22,7 @@ const podEvery = 100 * time.Millisecond
 func (r *run) measureNodes(ctx context.Context) error {
 	for _, count := range r.scale.nodes {
 		what := figures.Number(float64(count)) + " nodes"
-		err := r.compare(ctx, 1, false, func(ctx context.Context, s *server) ([]figures.Sample, error) { return r.nodes(ctx, s, count) },
+		err := r.Compare(ctx, 1, false, func(ctx context.Context, s *server) ([]figures.Sample, error) { return r.nodes(ctx, s, count) },
 			&figures.Row{What: what + ": p99 of renewals of leases", Unit: "ms", Less: true},
 			&figures.Row{What: what + ": p99 of writes of pods", Unit: "ms", Less: true},
 			&figures.Row{What: what + ": CPU of the server", Unit: "cores", Less: true},
@@ -35,7 +35,7 @@ func (r *run) measureNodes(ctx context.Context) error {
 }
 
 func (r *run) nodes(ctx context.Context, s *server, count int) (_ []figures.Sample, err error) {
-	n := &apiload.Nodes{Clients: s.clients, Count: count, Prefix: r.name + "-"}
+	n := &apiload.Nodes{Clients: s.Clients, Count: count, Prefix: r.name + "-"}
 	defer func() { err = errors.Join(err, n.Remove(context.WithoutCancel(ctx))) }()
 	if err := n.Register(ctx); err != nil {
 		return nil, err
@@ -43,18 +43,18 @@ func (r *run) nodes(ctx context.Context, s *server, count int) (_ []figures.Samp
 	var renewals, pods measure.Load
 	var before, after measure.Footprint
 	err = n.Watched(ctx, func(ctx context.Context) (err error) {
-		if before, err = s.footprint(); err != nil {
+		if before, err = s.footprint(ctx); err != nil {
 			return err
 		}
 		var coming sync.WaitGroup
 		var failed error
 		coming.Go(func() { pods, failed = r.podsComeAndGo(ctx, s, n) })
-		renewals, err = n.Heartbeats(ctx, r.scale.heartbeats)
+		renewals, _, err = n.Heartbeats(ctx, r.scale.heartbeats)
 		coming.Wait()
 		if err = errors.Join(err, failed); err != nil {
 			return err
 		}
-		after, err = s.footprint()
+		after, err = s.footprint(ctx)
 		return err
 	})
 	if err != nil {
@@ -89,7 +89,7 @@ func (r *run) podsComeAndGo(ctx context.Context, s *server, n *apiload.Nodes) (w
 			{http.MethodDelete, pods + "/" + name, "", []byte(`{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0}`)},
 		} {
 			err := writes.Time(ctx, i, func(ctx context.Context, i int) error {
-				_, err := s.client(i).As("", w.contentType).Do(ctx, w.method, w.path, w.body, nil)
+				_, err := s.Of(i).As("", w.contentType).Do(ctx, w.method, w.path, w.body, nil)
 				return err
 			})
 			if err != nil {

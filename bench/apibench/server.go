@@ -2,13 +2,14 @@ package apibench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
-	"time"
 
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -18,24 +19,13 @@ import (
 	"github.com/plinth-io/plinth/bench/measure"
 )
 
-// connections is the number of connections that the load is spread over. Each stands for one client
-// program.
-const connections = 8
-
-// dialTimeout is how long a server that runs already may take to answer.
-const dialTimeout = 10 * time.Second
-
 // server is what a run has of one server.
 type server struct {
-	figures.Endpoint
-	clients   []*apiload.Client
+	measure.Server
+	apiload.Clients
 	namespace string // path
-	pids      []int
-	disk      string       // directory of the database, if it is known
-	own       *apiload.Own // nil: was running already
+	disk      string // directory of the database, if it is known
 }
-
-func (s *server) client(worker int) *apiload.Client { return s.clients[worker%len(s.clients)] }
 
 func (s *server) configMaps() string { return s.namespace + "/configmaps" }
 
@@ -47,12 +37,12 @@ func (r *run) configOf(at string) (*clientrest.Config, error) {
 	return &clientrest.Config{Host: at, TLSClientConfig: clientrest.TLSClientConfig{CertFile: r.TLS.Cert, KeyFile: r.TLS.Key, CAFile: r.TLS.CA}}, nil
 }
 
-func (r *run) dial(ctx context.Context, other Other) (*server, error) {
+func (r *run) dial(ctx context.Context, other measure.Other) (*server, error) {
 	config, err := r.configOf(other.At)
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
-	s := &server{Endpoint: figures.Endpoint{Name: other.Name}, pids: r.PIDs[other.Name], disk: r.Disks[other.Name]}
+	s := &server{Server: measure.Server{Endpoint: figures.Endpoint{Name: other.Name}, PIDs: r.PIDs[other.Name]}, disk: r.disks[other.Name]}
 	if err := s.connect(ctx, config); err != nil {
 		return nil, fmt.Errorf("%s is not reached: %w; start it, or write the address of one that runs", config.Host, err)
 	}
@@ -60,32 +50,27 @@ func (r *run) dial(ctx context.Context, other Other) (*server, error) {
 }
 
 func (r *run) startOwn(ctx context.Context, dsn string) (*server, error) {
-	own, err := apiload.StartOwn(ctx, r.Command, r.dir, dsn)
+	own, err := apiload.StartOwn(ctx, r.Command, r.Temporary, dsn)
 	if err != nil {
 		return nil, err
 	}
-	s := &server{Endpoint: figures.Endpoint{Name: own.Name, Own: true}, own: own, pids: append([]int{own.PID()}, r.PIDs[own.Name]...), disk: own.Files}
-	if s.disk == "" {
-		s.disk = r.Disks[own.Name]
-	}
-	config, err := own.Config()
-	if err == nil {
-		err = s.connect(ctx, config)
-	}
+	s, err := r.dial(ctx, measure.Other{Name: own.Name, At: own.Kubeconfig})
 	if err != nil {
 		return nil, errors.Join(err, own.Stop(ctx))
 	}
+	s.Server.Own, s.Endpoint.Own, s.PIDs = own, true, append([]int{own.PID()}, s.PIDs...)
+	s.disk = cmp.Or(own.Files, s.disk)
 	return s, nil
 }
 
 func (s *server) connect(ctx context.Context, config *clientrest.Config) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	ctx, cancel := context.WithTimeout(ctx, measure.DialTimeout)
 	defer cancel()
-	if s.clients, err = apiload.Dial(ctx, config, connections, "/version"); err != nil {
+	if s.Clients, err = apiload.Dial(ctx, config, measure.Connections, "/version"); err != nil {
 		return err
 	}
 	var version bytes.Buffer
-	_, err = s.clients[0].Do(ctx, http.MethodGet, "/version", nil, &version)
+	_, err = s.Clients[0].Do(ctx, http.MethodGet, "/version", nil, &version)
 	var v struct{ GitVersion string }
 	if err == nil && json.Unmarshal(version.Bytes(), &v) == nil {
 		s.Version = v.GitVersion
@@ -93,36 +78,31 @@ func (s *server) connect(ctx context.Context, config *clientrest.Config) (err er
 	return err
 }
 
+// Disconnect implements measure.Endpoint.
+func (s *server) Disconnect() { s.Close() }
+
 const namespaces = "/api/v1/namespaces"
 
 // prepare makes the namespace, and the account of its pods, which a controller may have made already.
 func (s *server) prepare(ctx context.Context, name string) error {
 	body := fmt.Appendf(nil, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":%q}}`, name)
-	if _, err := s.clients[0].Do(ctx, http.MethodPost, namespaces, body, nil); err != nil {
+	if _, err := s.Clients[0].Do(ctx, http.MethodPost, namespaces, body, nil); err != nil {
 		return err
 	}
 	s.namespace = namespaces + "/" + name
 	account := []byte(`{"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"default"},"automountServiceAccountToken":false}`)
-	if _, err := s.clients[0].Do(ctx, http.MethodPost, s.namespace+"/serviceaccounts", account, nil); err != nil && codeOf(err) != http.StatusConflict {
+	if _, err := s.Clients[0].Do(ctx, http.MethodPost, s.namespace+"/serviceaccounts", account, nil); err != nil && apiload.Code(err) != http.StatusConflict {
 		return err
 	}
 	return nil
 }
 
-// codeOf returns the status of an answer that was an error, 0 if there was no answer.
-func codeOf(err error) int {
-	if failed := new(apiload.Error); errors.As(err, &failed) {
-		return failed.Code
-	}
-	return 0
-}
-
-// clean deletes the namespace. There may be no controller that would delete what is in it.
-func (s *server) clean(ctx context.Context, name string) error {
+// Clean deletes the namespace. There may be no controller that would delete what is in it.
+func (s *server) Clean(ctx context.Context) error {
 	if s.namespace == "" {
 		return nil
 	}
-	at, c := namespaces+"/"+name, s.clients[0]
+	at, c := s.namespace, s.Clients[0]
 	for _, path := range []string{"/pods", "/configmaps", "/serviceaccounts"} {
 		now := []byte(`{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0}`)
 		if _, err := c.Do(ctx, http.MethodDelete, at+path, now, nil); err != nil {
@@ -151,24 +131,16 @@ func (s *server) clean(ctx context.Context, name string) error {
 
 // unless returns err unless it is an answer with one of the codes.
 func unless(err error, codes ...int) error {
-	for _, code := range codes {
-		if codeOf(err) == code {
-			return nil
-		}
+	if slices.Contains(codes, apiload.Code(err)) {
+		return nil
 	}
 	return err
 }
 
-func (s *server) footprint() (f measure.Footprint, err error) {
-	f = measure.FootprintOf(s.pids)
+func (s *server) footprint(context.Context) (f measure.Footprint, err error) {
+	f = measure.FootprintOf(s.PIDs)
 	if f.Sized = s.disk != ""; f.Sized {
 		f.Size, err = measure.DiskUse(s.disk)
 	}
 	return f, err
-}
-
-// memory is that of the server itself.
-func (s *server) memory(context.Context) ([]figures.Sample, error) {
-	spent, known := measure.Spend(s.pids[:min(len(s.pids), 1)])
-	return []figures.Sample{{Value: figures.MiB(spent.RSS), None: !known}}, nil
 }

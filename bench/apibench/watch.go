@@ -14,77 +14,38 @@ import (
 // writesPerSecond is the pace of changes while watches are measured.
 const writesPerSecond = 100
 
-// lossTargets are for what may not happen.
-var lossTargets = []figures.Target{{Bound: figures.AtMost(0)}}
-
 func (r *run) measureWatch(ctx context.Context) error {
-	pace := fmt.Sprintf("%d watchers, %d writes/s", r.scale.watches, writesPerSecond)
+	pace := fmt.Sprintf("%d watchers, %d writes/s", r.scale.churn.Watches, writesPerSecond)
 	rounds := 0
-	return r.compare(ctx, r.scale.watchRounds, false, func(ctx context.Context, s *server) ([]figures.Sample, error) {
+	return r.Compare(ctx, r.scale.watchRounds, false, func(ctx context.Context, s *server) ([]figures.Sample, error) {
 		rounds++
-		return r.watchOnce(ctx, s, fmt.Sprintf("watched-%03d-", rounds))
-	},
-		&figures.Row{What: "watch, " + pace + ": p99 delay", Unit: "ms", Less: true},
-		&figures.Row{What: "watch: events lost, repeated or out of order", Unit: "events", Less: true, Targets: lossTargets, Sum: true},
+		prefix := fmt.Sprintf("watched-%03d-", rounds)
+		a, err := s.Seat(ctx, r.scale.churn.Watches, 1, func(uint8) string { return s.configMaps() })
+		if err != nil {
+			return nil, err
+		}
+		before, known := measure.Spend(s.PIDs)
+		v, err := a.Measure(ctx, int(r.scale.watch.Seconds()*writesPerSecond), writesPerSecond, func(ctx context.Context, n int) error {
+			body := apiload.Stamp(apiload.ConfigMap(fmt.Sprintf("%s%06d", prefix, n), n, n))
+			_, err := s.Of(n).Do(ctx, http.MethodPost, s.configMaps(), body, nil)
+			return err
+		})
+		after, _ := measure.Spend(s.PIDs)
+		cpu := figures.Millis(after.Since(before).CPU) / float64(max(v.Expected, 1))
+		return []figures.Sample{v.Delay(), v.Faults(measure.Plain), {Value: cpu, None: !known}}, err
+	}, &figures.Row{What: "watch, " + pace + ": p99 delay", Unit: "ms", Less: true}, measure.FaultsRow(),
 		&figures.Row{What: "watch: CPU of the server", Unit: "ms/event", Less: true})
 }
 
-func (r *run) watchOnce(ctx context.Context, s *server, prefix string) ([]figures.Sample, error) {
-	a, err := apiload.Seat(ctx, s.clients, r.scale.watches, 1, func(uint8) string { return s.configMaps() })
-	if err != nil {
-		return nil, err
-	}
-	defer a.End()
-	before, known := measure.Spend(s.pids)
-	err = a.WriteAtPace(ctx, int(r.scale.watch.Seconds()*writesPerSecond), writesPerSecond, func(ctx context.Context, n int) error {
-		body := apiload.Stamp(apiload.ConfigMap(fmt.Sprintf("%s%06d", prefix, n), n, n))
-		_, err := s.client(n).Do(ctx, http.MethodPost, s.configMaps(), body, nil)
+// measureChurn lets writers and watches work. Each watch is of the objects of a part, which a label says.
+func (r *run) measureChurn(ctx context.Context) error {
+	return r.MeasureChurn(ctx, r.scale.churn, func(ctx context.Context, s *server, c *measure.Churn) (err error) {
+		c.Store, c.Footprint = &churned{s, c.Resources}, s.footprint
+		c.Audience, err = s.Seat(ctx, c.Watches, c.Resources, func(part uint8) string {
+			return s.configMaps() + "?" + apiload.PartSelector(int(part))
+		})
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	a.Settle(ctx)
-	after, _ := measure.Spend(s.pids)
-	a.End()
-	v := a.Judge()
-	cpu := figures.Millis(after.Since(before).CPU) / float64(max(v.Expected, 1))
-	return []figures.Sample{v.Delay(), v.Faults(plain), {Value: cpu, None: !known}}, ctx.Err()
-}
-
-func (r *run) newChurn() *measure.Churn {
-	return &measure.Churn{Keys: r.scale.churned, Resources: r.scale.resources, Writers: r.scale.writers, For: r.Churn, Rate: r.ChurnRate}
-}
-
-func (r *run) measureChurn(ctx context.Context) error {
-	return r.compare(ctx, 1, false, r.churn, r.newChurn().Rows(r.scale.watches, lossTargets)...)
-}
-
-// churn lets writers and watches work on one server.
-func (r *run) churn(ctx context.Context, s *server) ([]figures.Sample, error) {
-	c := r.newChurn()
-	c.Store = &churned{s, r.scale.resources}
-	var err error
-	// Each watch is of the objects of a part, which a label says.
-	c.Audience, err = apiload.Seat(ctx, s.clients, r.scale.watches, r.scale.resources, func(part uint8) string {
-		return s.configMaps() + "?" + apiload.PartSelector(int(part))
-	})
-	if err != nil {
-		return nil, err
-	}
-	defer c.Audience.End()
-	before, err := s.footprint()
-	if err != nil {
-		return nil, err
-	}
-	took := c.Run(ctx)
-	c.Audience.Settle(ctx)
-	after, err := s.footprint()
-	if err != nil {
-		return nil, err
-	}
-	c.Audience.End()
-	return c.Samples(took, after.Since(before), plain), ctx.Err()
 }
 
 // churned are the objects of a churn.
@@ -104,7 +65,7 @@ func (c *churned) Put(ctx context.Context, worker, key, n int, at int64) (measur
 		body = bytes.Replace(body, []byte(`"metadata":{`), fmt.Appendf(nil, `"metadata":{"resourceVersion":"%d",`, at), 1)
 	}
 	var answer bytes.Buffer
-	if _, err := c.s.client(worker).Do(ctx, method, path, body, &answer); err != nil {
+	if _, err := c.s.Of(worker).Do(ctx, method, path, body, &answer); err != nil {
 		return c.instead(ctx, worker, key, at, err)
 	}
 	return measure.Answer{OK: true, At: apiload.IntField(answer.Bytes(), "resourceVersion")}, nil
@@ -113,7 +74,7 @@ func (c *churned) Put(ctx context.Context, worker, key, n int, at int64) (measur
 // Delete implements measure.Store. The answer does not say at which revision the object was deleted.
 func (c *churned) Delete(ctx context.Context, worker, key int, at int64) (measure.Answer, error) {
 	body := fmt.Appendf(nil, `{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"resourceVersion":"%d"}}`, at)
-	if _, err := c.s.client(worker).Do(ctx, http.MethodDelete, c.path(key), body, nil); err != nil {
+	if _, err := c.s.Of(worker).Do(ctx, http.MethodDelete, c.path(key), body, nil); err != nil {
 		return c.instead(ctx, worker, key, at, err)
 	}
 	return measure.Answer{OK: true, At: at + 1}, nil
@@ -123,14 +84,14 @@ func (c *churned) Delete(ctx context.Context, worker, key int, at int64) (measur
 func (c *churned) instead(ctx context.Context, worker, key int, at int64, err error) (measure.Answer, error) {
 	gone := measure.Answer{At: at + 1} // some time after it was at this revision
 	switch {
-	case codeOf(err) == http.StatusNotFound && at != 0:
+	case apiload.Code(err) == http.StatusNotFound && at != 0:
 		return gone, nil
-	case codeOf(err) != http.StatusConflict:
+	case apiload.Code(err) != http.StatusConflict:
 		return measure.Answer{}, err
 	}
 	var answer bytes.Buffer
-	if _, err := c.s.client(worker).Do(ctx, http.MethodGet, c.path(key), nil, &answer); err != nil {
-		if codeOf(err) == http.StatusNotFound && at != 0 {
+	if _, err := c.s.Of(worker).Do(ctx, http.MethodGet, c.path(key), nil, &answer); err != nil {
+		if apiload.Code(err) == http.StatusNotFound && at != 0 {
 			return gone, nil
 		}
 		return measure.Answer{}, nil // nothing was written, and what is there is learned another time

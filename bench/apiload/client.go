@@ -3,14 +3,18 @@ package apiload
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
@@ -65,9 +69,15 @@ func orJSON(mediaType string) string {
 	return mediaType
 }
 
+// Clients are those that a load is spread over.
+type Clients []*Client
+
+// Of is the client of a worker.
+func (c Clients) Of(worker int) *Client { return c[worker%len(c)] }
+
 // Dial makes clients that are connected: each has got what is at path.
-func Dial(ctx context.Context, config *clientrest.Config, n int, path string) ([]*Client, error) {
-	clients := make([]*Client, n)
+func Dial(ctx context.Context, config *clientrest.Config, n int, path string) (Clients, error) {
+	clients := make(Clients, n)
 	for i := range clients {
 		c, err := New(config)
 		if err != nil {
@@ -81,10 +91,24 @@ func Dial(ctx context.Context, config *clientrest.Config, n int, path string) ([
 	return clients, nil
 }
 
-// Close closes the connections of clients.
-func Close(clients []*Client) {
-	for _, c := range clients {
-		c.transport.CloseIdleConnections()
+// DialFile is Dial with the file of a kubeconfig.
+func DialFile(ctx context.Context, kubeconfig string, n int, path string) (Clients, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return Dial(ctx, config, n, path)
+}
+
+// StartOwn starts plinth serve on a database of its own.
+func StartOwn(ctx context.Context, command []string, dir, dsn string) (*measure.Own, error) {
+	return measure.StartOwn(ctx, append(slices.Clone(command), "--listen", "127.0.0.1:0"), dir, dsn)
+}
+
+// Close closes the connections.
+func (c Clients) Close() {
+	for _, one := range c {
+		one.transport.CloseIdleConnections()
 	}
 }
 
@@ -133,17 +157,25 @@ type Error struct {
 
 func (e *Error) Error() string { return e.text }
 
-// UntilReady waits for /readyz.
-func (c *Client) UntilReady(ctx context.Context) error {
+// Code returns the status of an answer that was an error, 0 if there was no answer.
+func Code(err error) int {
+	if failed := new(Error); errors.As(err, &failed) {
+		return failed.Code
+	}
+	return 0
+}
+
+// UntilDone tries a request every millisecond, for a minute at most.
+func (c *Client) UntilDone(ctx context.Context, method, path string, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for {
-		_, err := c.Do(ctx, http.MethodGet, "/readyz", nil, nil)
+		_, err := c.Do(ctx, method, path, body, nil)
 		if err == nil {
 			return nil
 		}
 		if sleep.For(ctx, time.Millisecond) != nil {
-			return fmt.Errorf("wait for /readyz: %w", err)
+			return fmt.Errorf("wait for %s: %w", path, err)
 		}
 	}
 }

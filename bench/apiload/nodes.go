@@ -19,52 +19,65 @@ import (
 
 const (
 	// A kubelet renews its Lease every leaseEvery, and sends a status that has not changed every
-	// statusEvery.
+	// statusEvery. The controller manager and the scheduler renew theirs every leaderEvery.
 	leaseEvery  = 10 * time.Second
 	statusEvery = 5 * time.Minute
+	leaderEvery = 2 * time.Second
 )
 
 // Nodes are those of a cluster, which only send heartbeats.
 type Nodes struct {
-	Clients []*Client
+	Clients
 	Count   int
+	Leaders int    // that renew their leases beside them, such as a scheduler
 	Prefix  string // of names
 
-	leases []lease
+	leases []lease // of nodes, and then of leaders
 }
 
-// lease is the last answer of the server.
+// lease is one that is renewed.
 type lease struct {
-	mu   sync.Mutex // held during a renewal
-	body bytes.Buffer
+	mu   sync.Mutex   // held during a renewal
+	body bytes.Buffer // the last answer of the server
 }
 
 // Name is that of node i.
 func (n *Nodes) Name(i int) string { return fmt.Sprintf("%s%03d", n.Prefix, i) }
 
-// Client is the one of node i.
-func (n *Nodes) Client(i int) *Client { return n.Clients[i%len(n.Clients)] }
+// leasePath is that of lease i.
+func (n *Nodes) leasePath(i int) (collection, name string) {
+	if i < n.Count {
+		return fmt.Sprintf(leasesPath, "kube-node-lease"), n.Name(i)
+	}
+	return fmt.Sprintf(leasesPath, "kube-system"), fmt.Sprintf("%sleader-%d", n.Prefix, i-n.Count)
+}
 
-// Register creates the nodes and their leases.
+// Register creates the nodes and the leases.
 func (n *Nodes) Register(ctx context.Context) error {
-	n.leases = make([]lease, n.Count)
-	_, err := measure.Each(ctx, len(n.Clients), n.Count, func(ctx context.Context, i int) error {
-		c := n.Client(i)
-		if _, err := c.Do(ctx, http.MethodPost, "/api/v1/nodes", nodeObject(i, n.Name(i)), nil); err != nil {
-			return err
+	n.leases = make([]lease, n.Count+n.Leaders)
+	_, err := measure.Each(ctx, len(n.Clients), len(n.leases), func(ctx context.Context, i int) error {
+		if i < n.Count {
+			if _, err := n.Of(i).Do(ctx, http.MethodPost, "/api/v1/nodes", nodeObject(i, n.Name(i)), nil); err != nil {
+				return err
+			}
 		}
-		_, err := c.Do(ctx, http.MethodPost, leasesPath, leaseObject(n.Name(i), time.Now()), &n.leases[i].body)
+		collection, name := n.leasePath(i)
+		_, err := n.Of(i).Do(ctx, http.MethodPost, collection, leaseObject(name, time.Now()), &n.leases[i].body)
 		return err
 	})
 	return err
 }
 
-// Remove deletes the nodes and their leases, as far as they are there.
+// Remove deletes the nodes and the leases, as far as they are there.
 func (n *Nodes) Remove(ctx context.Context) error {
-	_, err := measure.Each(ctx, len(n.Clients), n.Count, func(ctx context.Context, i int) error {
-		for _, path := range []string{"/api/v1/nodes/", leasesPath + "/"} {
-			_, err := n.Client(i).Do(ctx, http.MethodDelete, path+n.Name(i), nil, nil)
-			if failed := new(Error); err != nil && !(errors.As(err, &failed) && failed.Code == http.StatusNotFound) {
+	_, err := measure.Each(ctx, len(n.Clients), n.Count+n.Leaders, func(ctx context.Context, i int) error {
+		collection, name := n.leasePath(i)
+		paths := []string{collection + "/" + name}
+		if i < n.Count {
+			paths = append(paths, "/api/v1/nodes/"+name)
+		}
+		for _, path := range paths {
+			if _, err := n.Of(i).Do(ctx, http.MethodDelete, path, nil, nil); err != nil && Code(err) != http.StatusNotFound {
 				return err
 			}
 		}
@@ -78,56 +91,56 @@ func (n *Nodes) Remove(ctx context.Context) error {
 // and discarded.
 func (n *Nodes) Watched(ctx context.Context, f func(context.Context) error) error {
 	paths := []string{
-		"/api/v1/pods?watch=1", "/api/v1/nodes?watch=1", // scheduler
-		"/api/v1/pods?watch=1", "/api/v1/nodes?watch=1", leasesPath + "?watch=1",
+		"/api/v1/pods", "/api/v1/nodes", // scheduler
+		"/api/v1/pods", "/api/v1/nodes", fmt.Sprintf(leasesPath, "kube-node-lease"),
 	}
 	for i := range n.Count {
-		paths = append(paths, "/api/v1/pods?watch=1&fieldSelector=spec.nodeName%3D"+n.Name(i), "/api/v1/nodes?watch=1&fieldSelector=metadata.name%3D"+n.Name(i))
+		paths = append(paths, "/api/v1/pods?fieldSelector=spec.nodeName%3D"+n.Name(i), "/api/v1/nodes?fieldSelector=metadata.name%3D"+n.Name(i))
 	}
-	watching, stop := context.WithCancel(ctx)
-	var readers sync.WaitGroup
-	defer readers.Wait()
-	defer stop()
-	for i, path := range paths {
-		response, err := n.Client(i).Send(watching, http.MethodGet, path, nil)
-		if err != nil {
-			return fmt.Errorf("watch: %w", err)
-		}
-		readers.Go(func() {
-			defer response.Body.Close()
-			_, _ = io.Copy(io.Discard, response.Body)
-		})
+	w, err := n.Watch(ctx, len(paths), func(i int) string { return paths[i] }, func(_ int, stream io.Reader) { _, _ = io.Copy(io.Discard, stream) })
+	if err != nil {
+		return err
 	}
+	defer w.End()
 	return f(ctx)
 }
 
-// Heartbeats sends them for a time, at the pace of kubelets, and returns the renewals of leases. A
-// request is sent at its time even if earlier ones have no answer yet.
-func (n *Nodes) Heartbeats(ctx context.Context, d time.Duration) (renewals measure.Load, err error) {
+// Heartbeats sends them for a time, at the pace of kubelets and leaders, and returns the renewals of leases and how many
+// statuses were sent. A request is sent at its time even if earlier ones have no answer yet.
+func (n *Nodes) Heartbeats(ctx context.Context, d time.Duration) (renewals measure.Load, statuses int, err error) {
 	var mu sync.Mutex // guards renewals
 	begun := time.Now()
-	perLease, perStatus := leaseEvery/time.Duration(n.Count), statusEvery/time.Duration(n.Count)
 	group, sending := errgroup.WithContext(ctx)
-	for i, statuses := 0, 0; time.Since(begun) < d && sending.Err() == nil; i++ {
-		if sleep.Until(sending, begun.Add(time.Duration(i)*perLease)) != nil {
-			break
+	pacing, cancel := context.WithTimeout(sending, d)
+	defer cancel()
+	each := func(every time.Duration, f func(i int) error) (sent int) {
+		for i := 0; sleep.Until(pacing, begun.Add(time.Duration(i)*every)) == nil; i++ {
+			group.Go(func() error { return f(i) })
+			sent++
 		}
-		group.Go(func() error {
-			took, err := n.renew(sending, i%n.Count)
-			mu.Lock()
-			defer mu.Unlock()
-			renewals.Samples = append(renewals.Samples, took)
-			return err
-		})
-		if time.Since(begun) >= time.Duration(statuses)*perStatus {
-			node := statuses % n.Count
-			group.Go(func() error { return n.sendStatus(sending, node) })
-			statuses++
-		}
+		return sent
 	}
+	renew := func(i int) error {
+		took, err := n.renew(sending, i)
+		mu.Lock()
+		defer mu.Unlock()
+		renewals.Samples = append(renewals.Samples, took)
+		return err
+	}
+	var paces sync.WaitGroup
+	paces.Go(func() { each(leaseEvery/time.Duration(n.Count), func(i int) error { return renew(i % n.Count) }) })
+	paces.Go(func() {
+		statuses = each(statusEvery/time.Duration(n.Count), func(i int) error { return n.sendStatus(sending, i%n.Count) })
+	})
+	if n.Leaders > 0 {
+		paces.Go(func() {
+			each(leaderEvery/time.Duration(n.Leaders), func(i int) error { return renew(n.Count + i%n.Leaders) })
+		})
+	}
+	paces.Wait()
 	err = group.Wait()
 	renewals.Ops, renewals.Took = len(renewals.Samples), time.Since(begun)
-	return renewals, errors.Join(err, ctx.Err())
+	return renewals, statuses, errors.Join(err, ctx.Err())
 }
 
 func (n *Nodes) renew(ctx context.Context, i int) (time.Duration, error) {
@@ -137,23 +150,24 @@ func (n *Nodes) renew(ctx context.Context, i int) (time.Duration, error) {
 	defer l.mu.Unlock()
 	body := bytes.Clone(l.body.Bytes())
 	SetField(body, "renewTime", microTime(time.Now()))
-	_, err := n.Client(i).Do(ctx, http.MethodPut, leasesPath+"/"+n.Name(i), body, &l.body)
+	collection, name := n.leasePath(i)
+	_, err := n.Of(i).Do(ctx, http.MethodPut, collection+"/"+name, body, &l.body)
 	return time.Since(begun), err
 }
 
 func (n *Nodes) sendStatus(ctx context.Context, i int) error {
 	now := time.Now().UTC().Format(time.RFC3339)
 	body := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady","message":"kubelet is posting ready status","lastHeartbeatTime":%q}]}}`, now)
-	_, err := n.Client(i).As("", "application/strategic-merge-patch+json").Do(ctx, http.MethodPatch, "/api/v1/nodes/"+n.Name(i)+"/status", body, nil)
+	_, err := n.Of(i).As("", "application/strategic-merge-patch+json").Do(ctx, http.MethodPatch, "/api/v1/nodes/"+n.Name(i)+"/status", body, nil)
 	return err
 }
 
-const leasesPath = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+const leasesPath = "/apis/coordination.k8s.io/v1/namespaces/%s/leases"
 
 func microTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
 
 func leaseObject(node string, now time.Time) []byte {
-	return fmt.Appendf(nil, `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":%[1]q,"namespace":"kube-node-lease"},`+
+	return fmt.Appendf(nil, `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":%[1]q},`+
 		`"spec":{"holderIdentity":%[1]q,"leaseDurationSeconds":40,"renewTime":%[2]q}}`, node, microTime(now))
 }
 

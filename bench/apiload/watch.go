@@ -9,23 +9,70 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/plinth-io/plinth/bench/measure"
 )
 
-// Seat opens watches that begin now, in turn of each resource, at path(resource), which may have
-// a query. All are of one kind.
-func Seat(ctx context.Context, clients []*Client, watches, resources int, path func(resource uint8) string) (*measure.Audience, error) {
+// Newest returns the revision of the newest state of a collection.
+func (c Clients) Newest(ctx context.Context, path string) (int64, error) {
 	var list bytes.Buffer
-	if _, err := clients[0].Do(ctx, http.MethodGet, withQuery(path(0), "limit=1"), nil, &list); err != nil {
+	_, err := c[0].Do(ctx, http.MethodGet, withQuery(path, "limit=1"), nil, &list)
+	return IntField(list.Bytes(), "resourceVersion"), err
+}
+
+// Watches are open watches.
+type Watches struct {
+	cancel  context.CancelFunc
+	readers sync.WaitGroup
+}
+
+// Watch opens watches at path(i), which may have a query, and has read receive what each gets, until End or the end of
+// ctx.
+func (c Clients) Watch(ctx context.Context, watches int, path func(i int) string, read func(i int, stream io.Reader)) (*Watches, error) {
+	w := &Watches{}
+	ctx, w.cancel = context.WithCancel(ctx)
+	for i := range watches {
+		response, err := c.Of(i).Send(ctx, http.MethodGet, withQuery(path(i), "watch=1"), nil)
+		if err != nil {
+			w.End()
+			return nil, fmt.Errorf("watch: %w", err)
+		}
+		w.readers.Go(func() {
+			defer response.Body.Close()
+			read(i, response.Body)
+		})
+	}
+	return w, nil
+}
+
+// WatchFrom is Watch of one collection, from now on.
+func (c Clients) WatchFrom(ctx context.Context, watches int, path string, read func(i int, stream io.Reader)) (*Watches, error) {
+	newest, err := c.Newest(ctx, path)
+	if err != nil {
 		return nil, err
 	}
-	newest := IntField(list.Bytes(), "resourceVersion")
+	return c.Watch(ctx, watches, At(withQuery(path, fmt.Sprintf("resourceVersion=%d", newest))), read)
+}
+
+// End ends the watches.
+func (w *Watches) End() {
+	w.cancel()
+	w.readers.Wait()
+}
+
+// Seat opens watches that begin now, in turn of each resource, at path(resource), which may have
+// a query. All are of one kind.
+func (c Clients) Seat(ctx context.Context, watches, resources int, path func(resource uint8) string) (*measure.Audience, error) {
+	newest, err := c.Newest(ctx, path(0))
+	if err != nil {
+		return nil, err
+	}
 	a, ctx := measure.NewAudience(ctx)
 	for i := range watches {
 		resource := uint8(i % resources)
-		response, err := clients[i%len(clients)].Send(ctx, http.MethodGet, withQuery(path(resource), fmt.Sprintf("watch=1&resourceVersion=%d", newest)), nil)
+		response, err := c.Of(i).Send(ctx, http.MethodGet, withQuery(path(resource), fmt.Sprintf("watch=1&resourceVersion=%d", newest)), nil)
 		if err != nil {
 			a.End()
 			return nil, fmt.Errorf("watch: %w", err)

@@ -3,13 +3,11 @@ package etcdbench
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/client/v3/kubernetes"
 
-	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
@@ -17,64 +15,29 @@ import (
 // requestPatience is how long an endpoint may take to answer.
 const requestPatience = 30 * time.Second
 
-// newChurn returns a churn that writes nowhere yet.
-func (r *run) newChurn() *measure.Churn {
-	return &measure.Churn{Keys: r.scale.churned, Resources: r.scale.resources, Writers: r.scale.churners, For: r.Churn, Rate: r.ChurnRate}
-}
-
+// measureChurn lets writers and watchers work, and compacts meanwhile.
 func (r *run) measureChurn(ctx context.Context) error {
-	return r.compare(ctx, 1, false, r.churn, r.newChurn().Rows(r.scale.watchers, lossTargets)...)
-}
-
-// churn lets writers and watchers work on one endpoint.
-func (r *run) churn(ctx context.Context, e *endpoint) ([]figures.Sample, error) {
-	keys := &churnedKeys{e: e, prefix: r.prefix, resources: r.scale.resources}
-	audience, err := e.seat(ctx, r.scale.watchers, r.scale.resources, keys.below)
-	if err != nil {
-		return nil, err
-	}
-	defer audience.End()
-	before, err := e.footprint(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c := r.newChurn()
-	c.Store, c.Audience = keys, audience
-	took := keys.run(ctx, c, r.Churn/time.Duration(r.scale.compactions))
-	audience.Settle(ctx)
-	after, err := e.footprint(ctx)
-	if err != nil {
-		return nil, err
-	}
-	audience.End()
-	return c.Samples(took, after.Since(before), plain), ctx.Err()
+	return r.MeasureChurn(ctx, r.scale.churn, func(ctx context.Context, e *endpoint, c *measure.Churn) (err error) {
+		keys := &churnedKeys{e, c.Resources}
+		c.Store, c.Footprint = keys, e.footprint
+		c.Meanwhile = func(ctx context.Context) { keys.compact(ctx, c.For/time.Duration(r.scale.compactions)) }
+		c.Audience, err = e.seat(ctx, c.Watches, c.Resources, keys.below)
+		return err
+	})
 }
 
 // churnedKeys are the keys of a churn. They belong to resources in turn.
 type churnedKeys struct {
 	e         *endpoint
-	prefix    string
 	resources int
 }
 
 func (k *churnedKeys) below(resource uint8) string {
-	return fmt.Sprintf("%schurned-%02d/", k.prefix, resource)
+	return fmt.Sprintf("%schurned-%02d/", k.e.prefix, resource)
 }
 
 func (k *churnedKeys) key(i int) string {
 	return fmt.Sprintf("%s%05d", k.below(uint8(i%k.resources)), i)
-}
-
-// run writes for the time of the churn, and compacts meanwhile.
-func (k *churnedKeys) run(ctx context.Context, c *measure.Churn, every time.Duration) time.Duration {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var compactor sync.WaitGroup
-	compactor.Go(func() { k.compact(ctx, every) })
-	took := c.Run(ctx)
-	cancel()
-	compactor.Wait()
-	return took
 }
 
 // compact makes history end at the newest revision of one interval before, as kube-apiserver does.
@@ -138,7 +101,7 @@ func (e *endpoint) footprint(ctx context.Context) (f measure.Footprint, err erro
 	if err != nil {
 		return f, err
 	}
-	f = measure.FootprintOf(e.pids)
+	f = measure.FootprintOf(e.PIDs)
 	f.Size, f.Sized = status.DbSize, true
 	return f, nil
 }

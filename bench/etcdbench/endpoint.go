@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,19 +23,9 @@ import (
 	"github.com/plinth-io/plinth/bench/measure"
 )
 
-// connections is the number of connections that the load is spread over. kube-apiserver has one for
-// each resource.
-const connections = 8
-
-// dialTimeout is how long an endpoint that runs already may take to answer.
-const dialTimeout = 10 * time.Second
-
-// TLS are files as etcdctl has flags for.
-type TLS struct{ Cert, Key, CA string }
-
-// config returns nil if there are no files.
-func (t TLS) config() (*tls.Config, error) {
-	if t == (TLS{}) {
+// tlsConfig returns nil if there are no files.
+func tlsConfig(t measure.TLS) (*tls.Config, error) {
+	if t == (measure.TLS{}) {
 		return nil, nil
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
@@ -60,42 +51,58 @@ func (t TLS) config() (*tls.Config, error) {
 
 // endpoint is what a run has of one endpoint.
 type endpoint struct {
-	figures.Endpoint
+	measure.Server
 	clients []*kubernetes.Client
 	servers []corev1client.CoreV1Interface // of a kube-apiserver, which has no clients
-	pids    []int
-	own     *own // nil: was running already
+	prefix  string                         // of the keys of the run
 }
 
 // dial connects to an endpoint.
-func dial(ctx context.Context, other Other, files TLS) (*endpoint, error) {
-	e := &endpoint{Endpoint: figures.Endpoint{Name: other.Name}}
-	config, err := files.config()
+func (r *run) dial(ctx context.Context, other measure.Other) (*endpoint, error) {
+	e := &endpoint{Server: measure.Server{Endpoint: figures.Endpoint{Name: other.Name}, PIDs: r.PIDs[other.Name]}, prefix: r.prefix}
+	config, err := tlsConfig(r.TLS)
 	if err != nil {
 		return nil, fmt.Errorf("read the files for TLS: %w", err)
 	}
-	if !strings.HasPrefix(other.URL, "https://") && !strings.HasPrefix(other.URL, "unixs://") {
+	if !strings.HasPrefix(other.At, "https://") && !strings.HasPrefix(other.At, "unixs://") {
 		config = nil
 	}
-	if err := reach(ctx, other.URL); err != nil {
-		return nil, fmt.Errorf("%s: %s is not reached: %w; start it, or write the URL of one that runs", other.Name, other.URL, err)
+	if err := reach(ctx, other.At); err != nil {
+		return nil, fmt.Errorf("%s is not reached: %w; start it, or write the URL of one that runs", other.At, err)
 	}
-	for range connections {
+	for range measure.Connections { // kube-apiserver has one for each resource
 		c, err := kubernetes.New(clientv3.Config{
-			Endpoints: []string{other.URL}, TLS: config, DialTimeout: dialTimeout, Logger: zap.NewNop(),
+			Endpoints: []string{other.At}, TLS: config, DialTimeout: measure.DialTimeout, Logger: zap.NewNop(),
 			DialKeepAliveTime: 30 * time.Second, DialKeepAliveTimeout: 10 * time.Second, // as kube-apiserver
 		})
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", other.Name, err), e.close(ctx))
+			e.Disconnect()
+			return nil, err
 		}
 		e.clients = append(e.clients, c)
 	}
-	status, err := e.status(ctx, dialTimeout)
+	status, err := e.status(ctx, measure.DialTimeout)
 	if err != nil {
-		e.closeClients()
-		return nil, fmt.Errorf("%s: %s does not answer: %s; check that an etcd is there, and whether it wants https:// and a certificate", other.Name, other.URL, plain(err))
+		e.Disconnect()
+		return nil, fmt.Errorf("%s does not answer: %s; check that an etcd is there, and whether it wants https:// and a certificate", other.At, plain(err))
 	}
 	e.Version = status.Version
+	return e, nil
+}
+
+// startOwn starts plinth's endpoint on a database of its own. It has started when it has answered.
+func (r *run) startOwn(ctx context.Context, dsn string) (*endpoint, error) {
+	own, err := measure.StartOwn(ctx, append(slices.Clone(r.Command), "--listen-client-urls", "http://127.0.0.1:0"), r.Temporary, dsn)
+	if err != nil {
+		return nil, err
+	}
+	begun := time.Now()
+	e, err := r.dial(ctx, measure.Other{Name: own.Name, At: own.URL})
+	if err != nil {
+		return nil, errors.Join(err, own.Stop(ctx))
+	}
+	own.Took += time.Since(begun)
+	e.Server.Own, e.Endpoint.Own, e.PIDs = own, true, append([]int{own.PID()}, e.PIDs...)
 	return e, nil
 }
 
@@ -109,7 +116,7 @@ func reach(ctx context.Context, address string) error {
 	if strings.HasPrefix(u.Scheme, "unix") {
 		network, at = "unix", u.Host+u.Path
 	}
-	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, at)
+	conn, err := (&net.Dialer{Timeout: measure.DialTimeout}).DialContext(ctx, network, at)
 	if err != nil {
 		return err
 	}
@@ -118,13 +125,10 @@ func reach(ctx context.Context, address string) error {
 
 // plain returns what an error of gRPC says.
 func plain(err error) string {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return "no answer in time"
-	}
-	if s, ok := status.FromError(err); ok {
+	if s, ok := status.FromError(err); ok && !errors.Is(err, context.DeadlineExceeded) {
 		return s.Message()
 	}
-	return err.Error()
+	return measure.Plain(err)
 }
 
 func (e *endpoint) status(ctx context.Context, most time.Duration) (*clientv3.StatusResponse, error) {
@@ -133,42 +137,31 @@ func (e *endpoint) status(ctx context.Context, most time.Duration) (*clientv3.St
 	return e.clients[0].Status(ctx, e.clients[0].Endpoints()[0])
 }
 
-func (e *endpoint) closeClients() {
+// Disconnect implements measure.Endpoint.
+func (e *endpoint) Disconnect() {
 	for _, c := range e.clients {
 		_ = c.Close() // whatever it says, the connection is gone
 	}
-	e.clients = nil
 }
 
-// close ends the endpoint too if it is plinth's own.
-func (e *endpoint) close(ctx context.Context) error {
-	e.closeClients()
-	if e.own == nil {
+// Clean deletes all keys of the run, as far as the endpoint lets it.
+func (e *endpoint) Clean(ctx context.Context) error {
+	if _, err := e.clients[0].KV.Delete(ctx, e.prefix, clientv3.WithPrefix()); err == nil {
 		return nil
 	}
-	return e.own.stop(ctx)
-}
-
-// clean deletes all keys below prefix, as far as the endpoint lets it.
-func (e *endpoint) clean(ctx context.Context, prefix string) {
-	if len(e.clients) == 0 {
-		return
-	}
-	if _, err := e.clients[0].KV.Delete(ctx, prefix, clientv3.WithPrefix()); err == nil {
-		return
-	}
 	for ctx.Err() == nil { // kine takes no other deletes than kube-apiserver's
-		page, err := e.clients[0].Kubernetes.List(ctx, prefix, kubernetes.ListOptions{Limit: 1000})
+		page, err := e.clients[0].Kubernetes.List(ctx, e.prefix, kubernetes.ListOptions{Limit: 1000})
 		if err != nil || len(page.Kvs) == 0 {
-			return
+			return nil
 		}
-		_, err = measure.Each(ctx, concurrent, len(page.Kvs), func(ctx context.Context, i int) error {
+		_, err = measure.Each(ctx, measure.Concurrent, len(page.Kvs), func(ctx context.Context, i int) error {
 			return e.delete(ctx, i, string(page.Kvs[i].Key), page.Kvs[i].ModRevision)
 		})
 		if err != nil {
-			return
+			return nil
 		}
 	}
+	return nil
 }
 
 // client returns the connection of a worker.

@@ -2,7 +2,6 @@ package etcdbench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,33 +9,11 @@ import (
 
 	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
-	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
-// measureStart measures how long plinth takes until it answers, on an empty database.
 func (r *run) measureStart(ctx context.Context) error {
-	if len(r.DSNs) == 0 {
-		return nil
-	}
-	row := &figures.Row{What: "start to the first answer, empty", Unit: "ms", Less: true}
-	r.report.Rows = append(r.report.Rows, row)
-	for i := range r.scale.starts {
-		for _, dsn := range r.DSNs {
-			name := dialects.Scheme(dsn)
-			r.progress.Say("%s: start, %d of %d", name, i+1, r.scale.starts)
-			e, err := r.startOwn(ctx, dsn)
-			if err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-			c := row.Cell(name)
-			c.Add(figures.Sample{Value: figures.Millis(e.own.took)})
-			if err := errors.Join(e.close(ctx), ctx.Err()); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-		}
-	}
-	return nil
+	return r.MeasureStarts(ctx, "start to the first answer, empty", r.scale.starts)
 }
 
 // measureMemory measures resident memory with all keys, then the CPU time of doing nothing, and then
@@ -44,38 +21,36 @@ func (r *run) measureStart(ctx context.Context) error {
 func (r *run) measureMemory(ctx context.Context) error {
 	keys := figures.Number(float64(r.scale.keys)) + " keys of 1 KiB"
 	_ = sleep.For(ctx, r.scale.settle)
-	if err := r.compare(ctx, 1, false, memory, &figures.Row{What: "memory, " + keys, Unit: "MiB", Less: true, Targets: memoryTargets}); err != nil {
+	if err := r.Compare(ctx, 1, false, memory, &figures.Row{What: "memory, " + keys, Unit: "MiB", Less: true, Targets: memoryTargets}); err != nil {
 		return err
 	}
 	if err := r.measureIdle(ctx); err != nil {
 		return err
 	}
-	err := r.compare(ctx, 1, false, r.readAll, &figures.Row{What: "Range of " + keys + " in pages", Unit: "ms", Less: true})
+	err := r.Compare(ctx, 1, false, r.readAll, &figures.Row{What: "Range of " + keys + " in pages", Unit: "ms", Less: true})
 	if err != nil {
 		return err
 	}
 	_ = sleep.For(ctx, r.scale.settle)
-	return r.compare(ctx, 1, false, memory, &figures.Row{What: "memory, " + keys + ", after all were read", Unit: "MiB", Less: true, Targets: memoryTargets})
+	return r.Compare(ctx, 1, false, memory, &figures.Row{What: "memory, " + keys + ", after all were read", Unit: "MiB", Less: true, Targets: memoryTargets})
 }
 
 // memory is that of the endpoint itself.
 func memory(_ context.Context, e *endpoint) ([]figures.Sample, error) {
-	s, known := measure.Spend(e.pids[:min(len(e.pids), 1)])
-	return []figures.Sample{{
-		Value: figures.MiB(s.RSS), None: !known,
-		Note: figures.Number(figures.MiB(s.Private)) + " MiB without pages of files",
-	}}, nil
+	sample, spent := e.Memory()
+	sample.Note = figures.Number(figures.MiB(spent.Private)) + " MiB without pages of files"
+	return []figures.Sample{sample}, nil
 }
 
 func (r *run) measureIdle(ctx context.Context) error {
 	before := map[*endpoint]measure.Spent{}
-	for _, e := range r.endpoints {
-		before[e], _ = measure.Spend(e.pids)
+	for _, e := range r.Endpoints {
+		before[e], _ = measure.Spend(e.PIDs)
 	}
-	r.progress.Say("idle")
+	r.Line.Say("idle")
 	_ = sleep.For(ctx, r.scale.idle)
-	return r.compare(ctx, 1, false, func(_ context.Context, e *endpoint) ([]figures.Sample, error) {
-		s, known := measure.Spend(e.pids)
+	return r.Compare(ctx, 1, false, func(_ context.Context, e *endpoint) ([]figures.Sample, error) {
+		s, known := measure.Spend(e.PIDs)
 		used := figures.Millis(s.CPU - before[e].CPU)
 		return []figures.Sample{{Value: used / r.scale.idle.Seconds(), None: !known}}, nil
 	}, &figures.Row{What: "idle CPU", Unit: "ms/s", Less: true})

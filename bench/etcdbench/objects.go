@@ -17,23 +17,24 @@ import (
 )
 
 // dialServer reads the kubeconfig of a kube-apiserver that runs on an endpoint, and asks for its version.
-func dialServer(ctx context.Context, other Other) (*endpoint, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", other.URL)
+func dialServer(ctx context.Context, other measure.Other) (*endpoint, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", other.At)
 	if err != nil {
 		return nil, fmt.Errorf("%s: read kubeconfig: %w", other.Name, err)
 	}
 	config.QPS = -1
 	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf"
-	e := &endpoint{Endpoint: figures.Endpoint{Name: other.Name, Own: !strings.HasPrefix(other.Name, "etcd") && !strings.HasPrefix(other.Name, "kine")}}
-	for range connections {
-		config.Dial = (&net.Dialer{Timeout: dialTimeout}).DialContext // clients with one of their own share no connection
+	e := &endpoint{}
+	e.Name, e.Endpoint.Own = other.Name, !strings.HasPrefix(other.Name, "etcd") && !strings.HasPrefix(other.Name, "kine")
+	for range measure.Connections {
+		config.Dial = (&net.Dialer{Timeout: measure.DialTimeout}).DialContext // clients with one of their own share no connection
 		c, err := corev1client.NewForConfig(config)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", other.Name, err)
 		}
 		e.servers = append(e.servers, c)
 	}
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	ctx, cancel := context.WithTimeout(ctx, measure.DialTimeout)
 	defer cancel()
 	if err := e.servers[0].RESTClient().Get().AbsPath("/version").SetHeader("Accept", "application/json").Do(ctx).Error(); err != nil {
 		return nil, fmt.Errorf("%s: %s is not reached: %w", other.Name, config.Host, err)
@@ -43,10 +44,10 @@ func dialServer(ctx context.Context, other Other) (*endpoint, error) {
 
 // measureObjects measures what clients of kube-apiservers get that run on endpoints.
 func (r *run) measureObjects(ctx context.Context) error {
-	if len(r.servers) == 0 {
+	if len(r.Apart) == 0 {
 		return nil
 	}
-	for _, e := range r.servers {
+	for _, e := range r.Apart {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace()}}
 		if _, err := e.servers[0].Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("%s: make a namespace: %w", e.Name, err)
@@ -57,14 +58,14 @@ func (r *run) measureObjects(ctx context.Context) error {
 	for _, m := range []struct {
 		what string
 		warm bool
-		load round
+		load measure.Round[*endpoint]
 	}{
 		{"create ConfigMaps, 64 at a time", false, w.create},
 		{"update ConfigMaps, 64 at a time", false, w.update},
 		{"list " + figures.Number(float64(r.scale.objects)) + " ConfigMaps in pages", true, r.listObjects},
 	} {
 		row := &figures.Row{What: "kube-apiserver: " + m.what, Unit: "/s", Targets: objectTargets}
-		if err := r.compareAt(ctx, r.servers, r.scale.objectRounds, m.warm, m.load, row); err != nil {
+		if err := r.CompareAt(ctx, r.Apart, r.scale.objectRounds, m.warm, m.load, row); err != nil {
 			return err
 		}
 	}
@@ -82,7 +83,7 @@ type objectWriter struct {
 func (w *objectWriter) create(ctx context.Context, e *endpoint) ([]figures.Sample, error) {
 	first := len(w.made[e])
 	w.made[e] = append(w.made[e], make([]*corev1.ConfigMap, w.part)...)
-	l, err := measure.Each(ctx, concurrent, w.part, func(ctx context.Context, i int) (err error) {
+	l, err := measure.Each(ctx, measure.Concurrent, w.part, func(ctx context.Context, i int) (err error) {
 		w.made[e][first+i], err = e.configMaps(i, w.r).Create(ctx, configMap(first+i), metav1.CreateOptions{})
 		return err
 	})
@@ -92,7 +93,7 @@ func (w *objectWriter) create(ctx context.Context, e *endpoint) ([]figures.Sampl
 func (w *objectWriter) update(ctx context.Context, e *endpoint) ([]figures.Sample, error) {
 	first := w.updated[e]
 	w.updated[e] += w.part
-	l, err := measure.Each(ctx, concurrent, w.part, func(ctx context.Context, i int) error {
+	l, err := measure.Each(ctx, measure.Concurrent, w.part, func(ctx context.Context, i int) error {
 		object := w.made[e][first+i]
 		object.Data["n"] = "updated"
 		_, err := e.configMaps(i, w.r).Update(ctx, object, metav1.UpdateOptions{})
@@ -140,7 +141,7 @@ func configMap(n int) *corev1.ConfigMap {
 func (r *run) removeNamespace(ctx context.Context, e *endpoint) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	r.progress.Say("%s: delete what was written", e.Name)
+	r.Line.Say("%s: delete what was written", e.Name)
 	core := e.servers[0]
 	_ = core.ConfigMaps(r.namespace()).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	_ = core.Namespaces().Delete(ctx, r.namespace(), metav1.DeleteOptions{})

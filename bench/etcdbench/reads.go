@@ -11,15 +11,12 @@ import (
 	"github.com/plinth-io/plinth/bench/measure"
 )
 
-// concurrent is the number of requests that run at once, where nothing else is said.
-const concurrent = 64
-
 // fill writes the keys that reads are measured on, and, below another prefix, those that make a
 // database with many keys of them.
 func (r *run) fill(ctx context.Context) error {
 	row := &figures.Row{What: fmt.Sprintf("fill: %s keys of 1 KiB, 64 at a time", figures.Number(float64(r.scale.keys))), Unit: "/s"}
-	return r.compare(ctx, 1, false, func(ctx context.Context, e *endpoint) ([]figures.Sample, error) {
-		l, err := measure.Each(ctx, concurrent, r.scale.keys, func(ctx context.Context, i int) error {
+	return r.Compare(ctx, 1, false, func(ctx context.Context, e *endpoint) ([]figures.Sample, error) {
+		l, err := measure.Each(ctx, measure.Concurrent, r.scale.keys, func(ctx context.Context, i int) error {
 			_, err := e.create(ctx, i, r.filled(i), valueOf(i))
 			return err
 		})
@@ -38,20 +35,20 @@ func (r *run) filled(i int) string {
 
 func (r *run) measureReads(ctx context.Context) error {
 	objects := figures.Number(float64(r.scale.objects))
-	if err := r.compare(ctx, r.scale.rounds, true, r.get, &figures.Row{What: "Range of one key, 64 at a time", Unit: "/s"}); err != nil {
+	if err := r.Compare(ctx, r.scale.rounds, true, r.get, &figures.Row{What: "Range of one key, 64 at a time", Unit: "/s"}); err != nil {
 		return err
 	}
 	page := &figures.Row{What: fmt.Sprintf("Range, page of %d of %s keys", r.scale.page, objects), Unit: "ms", Less: true, Targets: pageTargets}
-	if err := r.compare(ctx, r.scale.rounds, true, r.page, page); err != nil {
+	if err := r.Compare(ctx, r.scale.rounds, true, r.page, page); err != nil {
 		return err
 	}
 	whole := &figures.Row{What: fmt.Sprintf("Range of all %s keys", objects), Unit: "ms", Less: true}
-	return r.compare(ctx, r.scale.rounds, true, r.whole, whole)
+	return r.Compare(ctx, r.scale.rounds, true, r.whole, whole)
 }
 
 func (r *run) get(ctx context.Context, e *endpoint) ([]figures.Sample, error) {
 	var n atomic.Int64
-	l, err := measure.ClosedLoop(ctx, concurrent, r.scale.round, func(ctx context.Context, worker int) error {
+	l, err := measure.ClosedLoop(ctx, measure.Concurrent, r.scale.round, func(ctx context.Context, worker int) error {
 		key := r.filled(int(n.Add(1)) % r.scale.objects)
 		got, err := e.client(worker).Kubernetes.Get(ctx, key, kubernetes.GetOptions{})
 		if err == nil && got.KV == nil {

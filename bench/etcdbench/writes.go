@@ -46,7 +46,7 @@ func (w *writer) create(ctx context.Context, e *endpoint, workers int, r *run) (
 }
 
 func (w *writer) delete(ctx context.Context, e *endpoint, keys []held) (measure.Load, error) {
-	return measure.Each(ctx, concurrent, len(keys), func(ctx context.Context, i int) error {
+	return measure.Each(ctx, measure.Concurrent, len(keys), func(ctx context.Context, i int) error {
 		return e.delete(ctx, i, keys[i].key, keys[i].revision)
 	})
 }
@@ -64,12 +64,12 @@ func (w *writer) update(ctx context.Context, e *endpoint, worker int) error {
 
 // prepare creates the keys that are updated.
 func (w *writer) prepare(ctx context.Context, e *endpoint) error {
-	w.turn, w.mine = make([]int, concurrent), make([][]held, concurrent)
+	w.turn, w.mine = make([]int, measure.Concurrent), make([][]held, measure.Concurrent)
 	for i := range w.mine {
 		w.mine[i] = make([]held, perWorker)
 	}
-	_, err := measure.Each(ctx, concurrent, concurrent*perWorker, func(ctx context.Context, i int) (err error) {
-		k := &w.mine[i%concurrent][i/concurrent]
+	_, err := measure.Each(ctx, measure.Concurrent, measure.Concurrent*perWorker, func(ctx context.Context, i int) (err error) {
+		k := &w.mine[i%measure.Concurrent][i/measure.Concurrent]
 		k.key = fmt.Sprintf("%supdated-%04d", w.prefix, i)
 		k.revision, err = e.create(ctx, i, k.key, valueOf(i))
 		return err
@@ -79,18 +79,18 @@ func (w *writer) prepare(ctx context.Context, e *endpoint) error {
 
 func (r *run) measureWrites(ctx context.Context) error {
 	writers := map[*endpoint]*writer{}
-	for _, e := range r.endpoints {
+	for _, e := range r.Endpoints {
 		writers[e] = &writer{prefix: r.prefix + "written/"}
 	}
 	one := func(ctx context.Context, e *endpoint) ([]figures.Sample, error) {
 		l, _, err := writers[e].create(ctx, e, 1, r)
 		return []figures.Sample{measure.RateOf(l)}, err
 	}
-	if err := r.compare(ctx, r.scale.rounds, true, one, &figures.Row{What: "create, 1 at a time", Unit: "/s"}); err != nil {
+	if err := r.Compare(ctx, r.scale.rounds, true, one, &figures.Row{What: "create, 1 at a time", Unit: "/s"}); err != nil {
 		return err
 	}
 	many := func(ctx context.Context, e *endpoint) ([]figures.Sample, error) {
-		created, keys, err := writers[e].create(ctx, e, concurrent, r)
+		created, keys, err := writers[e].create(ctx, e, measure.Concurrent, r)
 		if err != nil {
 			return nil, err
 		}
@@ -98,7 +98,7 @@ func (r *run) measureWrites(ctx context.Context) error {
 		return []figures.Sample{measure.RateOf(created), measure.RateOf(deleted)}, err
 	}
 	creates := &figures.Row{What: "create, 64 at a time", Unit: "/s", Targets: createTargets}
-	if err := r.compare(ctx, r.scale.rounds, true, many, creates, &figures.Row{What: "delete, 64 at a time", Unit: "/s"}); err != nil {
+	if err := r.Compare(ctx, r.scale.rounds, true, many, creates, &figures.Row{What: "delete, 64 at a time", Unit: "/s"}); err != nil {
 		return err
 	}
 	update := func(ctx context.Context, e *endpoint) ([]figures.Sample, error) {
@@ -108,10 +108,10 @@ func (r *run) measureWrites(ctx context.Context) error {
 				return nil, err
 			}
 		}
-		l, err := measure.ClosedLoop(ctx, concurrent, r.scale.round, func(ctx context.Context, worker int) error {
+		l, err := measure.ClosedLoop(ctx, measure.Concurrent, r.scale.round, func(ctx context.Context, worker int) error {
 			return w.update(ctx, e, worker)
 		})
 		return []figures.Sample{measure.RateOf(l)}, err
 	}
-	return r.compare(ctx, r.scale.rounds, true, update, &figures.Row{What: "update, 64 at a time", Unit: "/s"})
+	return r.Compare(ctx, r.scale.rounds, true, update, &figures.Row{What: "update, 64 at a time", Unit: "/s"})
 }

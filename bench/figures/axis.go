@@ -5,11 +5,11 @@ import (
 	"strconv"
 )
 
-// LogAxis maps values to pixels so that equal factors are equal lengths.
-type LogAxis struct{ low, high, from, to float64 }
+// logAxis maps values to pixels so that equal factors are equal lengths.
+type logAxis struct{ low, high, from, to float64 }
 
-// NewLogAxis spans whole powers of ten around all values above 0.
-func NewLogAxis(values []float64, from, to float64) LogAxis {
+// newLogAxis spans whole powers of ten around all values above 0.
+func newLogAxis(values []float64, from, to float64) logAxis {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, v := range values {
 		if v > 0 && !math.IsInf(v, 0) {
@@ -19,7 +19,7 @@ func NewLogAxis(values []float64, from, to float64) LogAxis {
 	if low > high {
 		low, high = 1, 10
 	}
-	a := LogAxis{math.Floor(math.Log10(low)), math.Ceil(math.Log10(high)), from, to}
+	a := logAxis{math.Floor(math.Log10(low)), math.Ceil(math.Log10(high)), from, to}
 	if a.low == a.high {
 		a.high++
 	}
@@ -27,7 +27,7 @@ func NewLogAxis(values []float64, from, to float64) LogAxis {
 }
 
 // At returns the pixel of v.
-func (a LogAxis) At(v float64) float64 {
+func (a logAxis) At(v float64) float64 {
 	if v <= 0 {
 		return a.from
 	}
@@ -35,7 +35,7 @@ func (a LogAxis) At(v float64) float64 {
 }
 
 // Ticks returns 1, 2 and 5 of each power of ten, or only the powers if there are many.
-func (a LogAxis) Ticks() (ticks []float64) {
+func (a logAxis) Ticks() (ticks []float64) {
 	steps := []float64{1, 2, 5}
 	if a.high-a.low > 3 {
 		steps = steps[:1]
@@ -51,7 +51,7 @@ func (a LogAxis) Ticks() (ticks []float64) {
 }
 
 // Label writes the number beside a tick.
-func (a LogAxis) Label(tick float64) string {
+func (a logAxis) Label(tick float64) string {
 	if tick >= 1 {
 		return Number(math.Round(tick))
 	}

@@ -62,9 +62,9 @@ func (c *Chart) Draw() string {
 		}
 	}
 	if axis == nil {
-		axis = NewLogAxis(values, chartLeft, chartRight)
+		axis = newLogAxis(values, chartLeft, chartRight)
 	}
-	s := NewSVG(chartWidth, height, c.Title, c.Subtitle)
+	s := newSVG(chartWidth, height, c.Title, c.Subtitle)
 	bottom := height - 44
 	for _, v := range axis.Ticks() {
 		s.Line(axis.At(v), 84, axis.At(v), bottom, Grid, 1, "")

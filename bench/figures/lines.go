@@ -1,7 +1,5 @@
 package figures
 
-import "strconv"
-
 // Line is one series of a chart. A value of 0 is not there.
 type Line struct {
 	Name   string
@@ -12,12 +10,12 @@ type Line struct {
 // LineChart draws lines over places, on a logarithmic vertical axis.
 func LineChart(title, subtitle, across, up string, places []string, lines []Line) string {
 	const width, height, left, right, top, bottom = 900.0, 480.0, 84.0, 640.0, 84.0, 420.0
-	s := NewSVG(width, height, title, subtitle)
+	s := newSVG(width, height, title, subtitle)
 	var all []float64
 	for _, line := range lines {
 		all = append(all, line.Values...)
 	}
-	y := NewLogAxis(all, bottom, top)
+	y := newLogAxis(all, bottom, top)
 	for _, v := range y.Ticks() {
 		s.Line(left, y.At(v), right, y.At(v), Grid, 1, "")
 		s.Text(left-8, y.At(v)+4, "end", 11, Muted, "400", y.Label(v))
@@ -50,15 +48,4 @@ func LineChart(title, subtitle, across, up string, places []string, lines []Line
 		}
 	}
 	return s.End()
-}
-
-// Count writes a whole number with a unit of thousands or millions if it is round.
-func Count(n int) string {
-	switch {
-	case n >= 1_000_000 && n%1_000_000 == 0:
-		return strconv.Itoa(n/1_000_000) + " M"
-	case n >= 1000 && n%1000 == 0:
-		return strconv.Itoa(n/1000) + " k"
-	}
-	return strconv.Itoa(n)
 }

@@ -28,3 +28,14 @@ func Number(v float64) string {
 	}
 	return whole
 }
+
+// Count writes a whole number with a unit of thousands or millions if it is round.
+func Count(n int) string {
+	switch {
+	case n >= 1_000_000 && n%1_000_000 == 0:
+		return strconv.Itoa(n/1_000_000) + " M"
+	case n >= 1000 && n%1000 == 0:
+		return strconv.Itoa(n/1000) + " k"
+	}
+	return strconv.Itoa(n)
+}

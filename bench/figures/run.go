@@ -26,6 +26,9 @@ type Run struct {
 	Files []string `json:"files"`
 }
 
+// About returns r, for reports that have one.
+func (r *Run) About() *Run { return r }
+
 // NewRun returns a run on this machine, of a version of plinth.
 func NewRun(version string, begun time.Time, quick bool) Run {
 	return Run{

@@ -46,24 +46,39 @@ func percentile(sorted []time.Duration, p float64) time.Duration {
 // Millis returns milliseconds.
 func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Median returns the median of values, 0 if there are none.
-func Median(values []float64) float64 {
-	if len(values) == 0 {
+// Series is what was measured in rounds.
+type Series struct {
+	rounds  []float64
+	samples []time.Duration
+}
+
+// Add adds a round, and how long its operations took.
+func (s *Series) Add(value float64, samples ...time.Duration) {
+	s.rounds = append(s.rounds, value)
+	s.samples = append(s.samples, samples...)
+}
+
+// Median is that of the rounds, 0 if there are none.
+func (s *Series) Median() float64 {
+	if len(s.rounds) == 0 {
 		return 0
 	}
-	v := slices.Sorted(slices.Values(values))
+	v := slices.Sorted(slices.Values(s.rounds))
 	n := len(v)
 	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
-// Ratios returns the ratios of neighbouring rounds.
-func Ratios(a, b []float64) []float64 {
-	out := make([]float64, min(len(a), len(b)))
-	for i := range out {
-		out[i] = a[i] / b[i]
+// Ratio is the median of the ratios to neighbouring rounds of another series.
+func (s *Series) Ratio(to *Series) float64 {
+	var ratios Series
+	for i := range min(len(s.rounds), len(to.rounds)) {
+		ratios.Add(s.rounds[i] / to.rounds[i])
 	}
-	return out
+	return ratios.Median()
 }
+
+// Latency is that of all operations.
+func (s *Series) Latency() *Latency { return LatencyOf(s.samples) }
 
 // MiB returns mebibytes.
 func MiB(bytes int64) float64 { return float64(bytes) / (1 << 20) }

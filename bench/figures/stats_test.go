@@ -35,15 +35,28 @@ func TestMedian(t *testing.T) {
 		{[]float64{9, 1, 5}, 5},
 		{[]float64{4, 1, 3, 2}, 2.5},
 	} {
-		before := slices.Clone(c.values)
-		if got := Median(c.values); got != c.want {
+		s := Series{rounds: slices.Clone(c.values)}
+		if got := s.Median(); got != c.want {
 			t.Errorf("median of %v is %v, not %v", c.values, c.want, got)
 		}
-		if !slices.Equal(before, c.values) {
-			t.Errorf("median reordered its argument")
+		if !slices.Equal(c.values, s.rounds) {
+			t.Errorf("median reordered the rounds")
 		}
 	}
-	if got := Ratios([]float64{1, 6}, []float64{2, 3}); !slices.Equal(got, []float64{0.5, 2}) {
-		t.Errorf("ratios are %v", got)
+}
+
+func TestRatio(t *testing.T) {
+	var a, b Series
+	for i, rounds := range [][2]float64{{1, 2}, {6, 3}, {8, 8}, {5, 0}} {
+		a.Add(rounds[0], time.Duration(i)*time.Millisecond)
+		if i < 3 {
+			b.Add(rounds[1])
+		}
+	}
+	if got := a.Ratio(&b); got != 1 {
+		t.Errorf("the ratio is %v", got)
+	}
+	if l := a.Latency(); l.Max != 3 || b.Latency() != nil {
+		t.Errorf("latencies %v and %v", l, b.Latency())
 	}
 }

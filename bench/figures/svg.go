@@ -22,8 +22,8 @@ const (
 // Hues tell series apart, also for readers who do not see all colours.
 var Hues = []string{"#0b6fb8", "#e07b00", "#3c9d5f", "#9b4f96", "#6b7280"}
 
-// NewSVG begins a drawing with a title and a line below it.
-func NewSVG(width, height float64, title, subtitle string) *SVG {
+// newSVG begins a drawing with a title and a line below it.
+func newSVG(width, height float64, title, subtitle string) *SVG {
 	s := &SVG{}
 	fmt.Fprintf(&s.b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="%g" height="%g" role="img" font-family="system-ui, 'Segoe UI', Helvetica, Arial, sans-serif">`+"\n", width, height, width, height)
 	fmt.Fprintf(&s.b, "<title>%s</title>\n", html.EscapeString(title))

@@ -13,32 +13,26 @@ import (
 	"io"
 	"os"
 	"slices"
-	"text/tabwriter"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
-
+	"github.com/plinth-io/plinth/bench/apiload"
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/dialects"
 )
 
 // Options say what a run measures.
 type Options struct {
-	DSNs     []string        // databases to measure plinth on
+	measure.Options
 	Delays   []time.Duration // of plinth's --lease-commit-delay
-	Others   []Other         // servers beside plinth, which run already
+	Others   []measure.Other // servers beside plinth, which run already, with their kubeconfigs
 	Nodes    []int
 	Duration time.Duration // of the load for each row of the table
 	// PIDs are processes that write for a database or server, by its name: those of database servers,
 	// and of an etcd. plinth's own is known.
-	PIDs     map[string][]int
-	Command  []string // of plinth serve
-	Dir      string   // of temporary files
-	Progress func(format string, a ...any)
+	PIDs map[string][]int
+	Log  io.Writer // gets a line for each row
 }
-
-// Other is a server that runs already.
-type Other struct{ Name, Kubeconfig string }
 
 // Row is what was measured of one server with so many nodes.
 type Row struct {
@@ -65,7 +59,7 @@ func Run(ctx context.Context, o Options) (rows []Row, err error) {
 	for _, nodes := range o.Nodes {
 		for _, dsn := range o.DSNs {
 			for _, delay := range o.Delays {
-				o.Progress("plinth on %s, %d nodes, renewals wait for %v", dialects.Scheme(dsn), nodes, delay)
+				fmt.Fprintf(o.Log, "plinth on %s, %d nodes, renewals wait for %v\n", dialects.Scheme(dsn), nodes, delay)
 				row, err := o.measurePlinth(ctx, dir, dsn, nodes, delay)
 				if err != nil {
 					return rows, fmt.Errorf("plinth on %s: %w", dialects.Scheme(dsn), err)
@@ -74,11 +68,12 @@ func Run(ctx context.Context, o Options) (rows []Row, err error) {
 			}
 		}
 		for _, other := range o.Others {
-			o.Progress("%s, %d nodes", other.Name, nodes)
-			row, err := o.measureOther(ctx, other, nodes)
+			fmt.Fprintf(o.Log, "%s, %d nodes\n", other.Name, nodes)
+			row, err := o.measure(ctx, other.At, nodes, o.PIDs[other.Name])
 			if err != nil {
 				return rows, fmt.Errorf("%s: %w", other.Name, err)
 			}
+			row.Name, row.Delay = other.Name, -1
 			rows = append(rows, row)
 		}
 	}
@@ -86,65 +81,47 @@ func Run(ctx context.Context, o Options) (rows []Row, err error) {
 }
 
 func (o *Options) measurePlinth(ctx context.Context, dir, dsn string, nodes int, delay time.Duration) (row Row, err error) {
-	s, err := measure.NewScratch(ctx, dsn, dir)
+	own, err := apiload.StartOwn(ctx, append(slices.Clone(o.Command), "--lease-commit-delay", delay.String()), dir, dsn)
 	if err != nil {
 		return row, err
 	}
-	defer func() { err = errors.Join(err, s.Drop(context.WithoutCancel(ctx))) }()
-	data, err := os.MkdirTemp(dir, "data-")
-	if err != nil {
-		return row, err
-	}
-	p, err := measure.StartPlinth(ctx, append(slices.Clone(o.Command), "--lease-commit-delay", delay.String()), data, s.DSN)
-	if err != nil {
-		return row, err
-	}
-	defer func() { err = errors.Join(err, p.Stop()) }()
-	name := dialects.Scheme(dsn)
-	row, err = o.measure(ctx, p.Kubeconfig, nodes, append([]int{p.PID()}, o.PIDs[name]...))
-	row.Name, row.Delay = "plinth on "+name, delay
+	defer func() { err = errors.Join(err, own.Stop(ctx)) }()
+	others := o.PIDs[own.Name]
+	row, err = o.measure(ctx, own.Kubeconfig, nodes, append([]int{own.PID()}, others...))
+	row.Name, row.Delay = "plinth on "+own.Name, delay
 	// What the database server writes for plinth is not known without its processes.
-	row.Known = row.Known && (name == "sqlite" || len(o.PIDs[name]) > 0)
-	return row, err
-}
-
-func (o *Options) measureOther(ctx context.Context, other Other, nodes int) (Row, error) {
-	row, err := o.measure(ctx, other.Kubeconfig, nodes, o.PIDs[other.Name])
-	row.Name, row.Delay = other.Name, -1
+	row.Known = row.Known && (own.Name == "sqlite" || len(others) > 0)
 	return row, err
 }
 
 // measure measures a server while a cluster of so many nodes does nothing.
 func (o *Options) measure(ctx context.Context, kubeconfig string, nodes int, pids []int) (row Row, err error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	clients, err := apiload.DialFile(ctx, kubeconfig, measure.Connections, "/version")
 	if err != nil {
 		return row, err
 	}
-	c, err := newCluster(ctx, config, nodes)
-	if c != nil {
-		defer func() { err = errors.Join(err, c.remove(context.WithoutCancel(ctx))) }()
-	}
-	if err != nil {
+	defer clients.Close()
+	n := &apiload.Nodes{Clients: clients, Count: nodes, Leaders: 2, Prefix: "plinth-bench-"}
+	defer func() { err = errors.Join(err, n.Remove(context.WithoutCancel(ctx))) }()
+	if err := n.Register(ctx); err != nil {
 		return row, err
 	}
 	before, known := measure.Spend(pids)
-	begun := time.Now()
-	if err := c.idle(ctx, o.Duration); err != nil {
+	renewals, statuses, err := n.Heartbeats(ctx, o.Duration)
+	if err != nil {
 		return row, err
 	}
-	took := time.Since(begun)
 	after, _ := measure.Spend(pids)
 	return Row{
-		Nodes: nodes, Writes: int(c.writes.Load()), Slowest: time.Duration(c.slowest.Load()),
-		Written: after.Written - before.Written, Known: known, Took: took,
+		Nodes: nodes, Writes: renewals.Ops + statuses, Slowest: slices.Max(renewals.Samples),
+		Written: after.Written - before.Written, Known: known, Took: renewals.Took,
 	}, nil
 }
 
 // WriteTable writes rows for people.
 func WriteTable(w io.Writer, rows []Row) error {
 	allKnown := true
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "server\tnodes\trenewals wait\twrites\tslowest renewal\tbytes for each\tMB a day")
+	t := figures.Table{{"server", "nodes", "renewals wait", "writes", "slowest renewal", "bytes for each", "MB a day"}}
 	for i := range rows {
 		r := &rows[i]
 		delay, each, day := "-", "not known", "not known"
@@ -155,9 +132,9 @@ func WriteTable(w io.Writer, rows []Row) error {
 		if r.Known {
 			each, day = fmt.Sprintf("%d", r.Written/int64(max(r.Writes, 1))), fmt.Sprintf("%.0f", r.PerDay()/1e6)
 		}
-		fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%s\t%s\t%s\n", r.Name, r.Nodes, delay, r.Writes, r.Slowest.Round(100*time.Microsecond), each, day)
+		t.Add(r.Name, fmt.Sprint(r.Nodes), delay, fmt.Sprint(r.Writes), r.Slowest.Round(100*time.Microsecond).String(), each, day)
 	}
-	if err := t.Flush(); err != nil || allKnown {
+	if err := t.Write(w); err != nil || allKnown {
 		return err
 	}
 	_, err := fmt.Fprintln(w, "What a database server writes is known if --pid names its process, such as --pid mysql=4711, on Linux.")

@@ -99,9 +99,19 @@ func (a *Audience) End() {
 	a.ended.Wait()
 }
 
-// WriteAtPace starts each of a number of puts of resource 0 at its time, even if earlier ones have not
-// ended.
-func (a *Audience) WriteAtPace(ctx context.Context, puts, perSecond int, put func(ctx context.Context, n int) error) error {
+// Measure makes a number of puts of resource 0, waits for their events, and judges the watches.
+func (a *Audience) Measure(ctx context.Context, puts, perSecond int, put func(ctx context.Context, n int) error) (v Verdict, err error) {
+	defer a.End()
+	if err := a.writeAtPace(ctx, puts, perSecond, put); err != nil {
+		return v, err
+	}
+	a.settle(ctx)
+	a.End()
+	return a.Judge(), ctx.Err()
+}
+
+// writeAtPace starts each put at its time, even if earlier ones have not ended.
+func (a *Audience) writeAtPace(ctx context.Context, puts, perSecond int, put func(ctx context.Context, n int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
@@ -128,8 +138,8 @@ func (a *Audience) WriteAtPace(ctx context.Context, puts, perSecond int, put fun
 // settlePatience is how long no event may come until those that have not come count as lost.
 const settlePatience = 30 * time.Second
 
-// Settle waits until all watches have all events.
-func (a *Audience) Settle(ctx context.Context) {
+// settle waits until all watches have all events.
+func (a *Audience) settle(ctx context.Context) {
 	came, since := -1, time.Now()
 	for ctx.Err() == nil && time.Since(since) < settlePatience {
 		got, missing := a.count()
@@ -179,6 +189,14 @@ func (a *Audience) Judge() (v Verdict) {
 		}
 	}
 	return v
+}
+
+// NoFaults is the target of rows that count what may not happen.
+var NoFaults = []figures.Target{{Bound: figures.AtMost(0)}}
+
+// FaultsRow is the row of Faults.
+func FaultsRow() *figures.Row {
+	return &figures.Row{What: "watch: events lost, repeated or out of order", Unit: "events", Less: true, Targets: NoFaults, Sum: true}
 }
 
 // Faults is the sample of how many events were lost, repeated, out of order or of no write.

@@ -36,13 +36,21 @@ type Answer struct {
 	N        int   // write that made it
 }
 
+// ChurnSize is how much work a churn is.
+type ChurnSize struct {
+	Writers   int
+	Keys      int
+	Resources int // that keys belong to in turn; each watch is of one
+	Watches   int
+}
+
 // Churn is many writers on few keys, which others watch.
 type Churn struct {
+	ChurnSize
 	Store     Store
 	Audience  *Audience
-	Keys      int
-	Resources int // that keys belong to in turn
-	Writers   int
+	Footprint func(context.Context) (Footprint, error) // of the server
+	Meanwhile func(context.Context)                    // what else is done until the writers have ended; nil: nothing
 	For       time.Duration
 	Rate      int // most writes a second; 0: as many as they can
 
@@ -78,13 +86,36 @@ func (k *churned) learn(known, revision int64, n int) {
 	}
 }
 
-// Run writes until the time is over and returns how long that took.
-func (c *Churn) Run(ctx context.Context) time.Duration {
+// Measure writes, waits for the events, and returns samples in the order of Rows.
+func (c *Churn) Measure(ctx context.Context, plain func(error) string) ([]figures.Sample, error) {
+	defer c.Audience.End()
+	before, err := c.Footprint(ctx)
+	if err != nil {
+		return nil, err
+	}
+	took := c.run(ctx)
+	c.Audience.settle(ctx)
+	after, err := c.Footprint(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.Audience.End()
+	return c.samples(took, after.Since(before), plain), ctx.Err()
+}
+
+// run writes until the time is over and returns how long that took.
+func (c *Churn) run(ctx context.Context) time.Duration {
 	c.keys = make([]*churned, c.Keys)
 	for i := range c.keys {
 		c.keys[i] = &churned{}
 	}
-	var writers sync.WaitGroup
+	var writers, others sync.WaitGroup
+	meanwhile, cancel := context.WithCancel(ctx)
+	defer others.Wait()
+	defer cancel()
+	if c.Meanwhile != nil {
+		others.Go(func() { c.Meanwhile(meanwhile) })
+	}
 	c.begun = time.Now()
 	for w := range c.Writers {
 		writers.Go(func() { c.write(ctx, w) })
@@ -167,8 +198,8 @@ func (c *Churn) fail(err error) {
 	}
 }
 
-// Rows are those of Samples, of which faults are the targets of what may not happen.
-func (c *Churn) Rows(watches int, faults []figures.Target) []*figures.Row {
+// Rows are those of a churn.
+func (c *Churn) Rows() []*figures.Row {
 	row := func(what, unit string) *figures.Row {
 		return &figures.Row{What: "churn: " + what, Unit: unit, Less: true}
 	}
@@ -177,17 +208,17 @@ func (c *Churn) Rows(watches int, faults []figures.Target) []*figures.Row {
 		rate = fmt.Sprintf("at most %s/s", figures.Number(float64(c.Rate)))
 	}
 	first := &figures.Row{Unit: "/s", What: fmt.Sprintf("churn, %d writers on %s keys %s, %d watchers, %v: writes", c.Writers,
-		figures.Number(float64(c.Keys)), rate, watches, c.For)}
+		figures.Number(float64(c.Keys)), rate, c.Watches, c.For)}
 	failed, missing := row("failed writes", "writes"), row("events lost, repeated or out of order", "events")
-	failed.Targets, failed.Sum, missing.Targets, missing.Sum = faults, true, faults, true
+	failed.Targets, failed.Sum, missing.Targets, missing.Sum = NoFaults, true, NoFaults, true
 	return []*figures.Row{
 		first, failed, missing,
 		row("p99 delay of watches", "ms"), row("growth of the database", "KiB/write"), row("written to disks", "KiB/write"), row("CPU of the endpoint", "ms/write"),
 	}
 }
 
-// Samples are in the order of Rows. The audience has ended.
-func (c *Churn) Samples(took time.Duration, used Footprint, plain func(error) string) []figures.Sample {
+// samples are in the order of Rows. The audience has ended.
+func (c *Churn) samples(took time.Duration, used Footprint, plain func(error) string) []figures.Sample {
 	writes := float64(len(c.took))
 	perWrite := func(bytes int64, known bool) figures.Sample {
 		return figures.Sample{

@@ -71,12 +71,16 @@ func TestChurn(t *testing.T) {
 			seated := make(chan struct{})
 			audience.Seat(0, 0, func(w *Watch) { s.watch = w; close(seated) })
 			<-seated
-			churn := &Churn{Store: s, Audience: audience, Keys: 3, Resources: 1, Writers: 4, For: 50 * time.Millisecond, Rate: 4000}
-			took := churn.Run(t.Context())
+			meanwhile := false
+			churn := &Churn{
+				ChurnSize: ChurnSize{Writers: 4, Keys: 3, Resources: 1}, Store: s, Audience: audience, For: 50 * time.Millisecond, Rate: 4000,
+				Meanwhile: func(ctx context.Context) { <-ctx.Done(); meanwhile = true },
+			}
+			took := churn.run(t.Context())
 			audience.End()
-			samples := churn.Samples(took, Footprint{}, error.Error)
-			if len(samples) != len(churn.Rows(1, nil)) || samples[0].Value <= 0 {
-				t.Errorf("%+v", samples)
+			samples := churn.samples(took, Footprint{}, error.Error)
+			if len(samples) != len(churn.Rows()) || samples[0].Value <= 0 || !meanwhile {
+				t.Errorf("%+v, meanwhile %v", samples, meanwhile)
 			}
 			if got := samples[1].Value > 0; got != c.fails || got && !strings.Contains(samples[1].Note, "no such luck") {
 				t.Errorf("failed writes: %+v", samples[1])

@@ -1,11 +1,9 @@
 package scalebench
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -16,10 +14,8 @@ import (
 )
 
 const (
-	concurrent  = 64 // writers while objects are created
-	connections = 8
-	namespace   = "plinth-bench"
-	path        = "/api/v1/namespaces/" + namespace + "/configmaps"
+	namespace = "plinth-bench"
+	path      = "/api/v1/namespaces/" + namespace + "/configmaps"
 
 	// writesPerSecond is the pace of changes while watches are measured.
 	writesPerSecond = 50
@@ -28,11 +24,11 @@ const (
 // measurement is that of one database. Its plinth starts anew with each number of objects.
 type measurement struct {
 	*run
-	d       *Database
-	own     *apiload.Own
-	clients []*apiload.Client
-	count   int // of objects
-	made    atomic.Int64
+	apiload.Clients
+	d     *Database
+	own   *measure.Own
+	count int // of objects
+	made  atomic.Int64
 }
 
 func name(i int) string { return fmt.Sprintf("cm-%07d", i) }
@@ -66,21 +62,21 @@ func (m *measurement) at(ctx context.Context, count int) error {
 
 // fill creates the objects that are missing.
 func (m *measurement) fill(ctx context.Context, count int) error {
-	if m.clients == nil {
+	if m.Clients == nil {
 		if err := m.connect(ctx); err != nil {
 			return err
 		}
 		body := []byte(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"` + namespace + `"}}`)
-		if _, err := m.clients[0].Do(ctx, http.MethodPost, "/api/v1/namespaces", body, nil); err != nil {
+		if _, err := m.Clients[0].Do(ctx, http.MethodPost, "/api/v1/namespaces", body, nil); err != nil {
 			return err
 		}
 	}
 	first, done := m.count, atomic.Int64{}
-	l, err := measure.Each(ctx, concurrent, count-first, func(ctx context.Context, i int) error {
+	l, err := measure.Each(ctx, measure.Concurrent, count-first, func(ctx context.Context, i int) error {
 		if n := done.Add(1); n%1000 == 0 {
 			m.progress.Say("%s: %s objects: created %s", m.d.Name, figures.Number(float64(count)), figures.Number(float64(first)+float64(n)))
 		}
-		_, err := m.client(i).Do(ctx, http.MethodPost, path, apiload.ConfigMap(name(first+i), 0, i), nil)
+		_, err := m.Of(i).Do(ctx, http.MethodPost, path, apiload.ConfigMap(name(first+i), 0, i), nil)
 		return err
 	})
 	if err != nil {
@@ -91,19 +87,13 @@ func (m *measurement) fill(ctx context.Context, count int) error {
 	return nil
 }
 
-func (m *measurement) client(i int) *apiload.Client { return m.clients[i%len(m.clients)] }
-
-func (m *measurement) connect(ctx context.Context) error {
-	config, err := m.own.Config()
-	if err != nil {
-		return err
-	}
-	m.clients, err = apiload.Dial(ctx, config, connections, "/readyz")
+func (m *measurement) connect(ctx context.Context) (err error) {
+	m.Clients, err = apiload.DialFile(ctx, m.own.Kubeconfig, measure.Connections, "/readyz")
 	return err
 }
 
 func (m *measurement) measureStart(ctx context.Context) error {
-	apiload.Close(m.clients)
+	m.Close()
 	if err := m.own.Restart(ctx); err != nil {
 		return err
 	}
@@ -128,12 +118,8 @@ func (m *measurement) measureMemory(ctx context.Context, row string) error {
 }
 
 // one repeats a request, one at a time, and adds its median.
-func (m *measurement) one(ctx context.Context, row string, do func(ctx context.Context, turn int) error) error {
-	turn := -1
-	l, err := measure.ClosedLoop(ctx, 1, m.scale.round, func(ctx context.Context, _ int) error {
-		turn++
-		return do(ctx, turn)
-	})
+func (m *measurement) one(ctx context.Context, row string, do apiload.Operation) error {
+	l, err := measure.ClosedLoop(ctx, 1, m.scale.round, do)
 	if err != nil {
 		return err
 	}
@@ -141,28 +127,20 @@ func (m *measurement) one(ctx context.Context, row string, do func(ctx context.C
 	return nil
 }
 
+// any returns a function that goes through all objects, by their numbers.
+func (m *measurement) any() func() int {
+	turn := -1
+	return func() int { turn++; return turn * 7919 % m.count }
+}
+
 func (m *measurement) measureGet(ctx context.Context) error {
-	return m.one(ctx, rowGet, func(ctx context.Context, turn int) error {
-		_, err := m.clients[0].Do(ctx, http.MethodGet, path+"/"+name(turn*7919%m.count), nil, nil)
-		return err
-	})
+	next := m.any()
+	return m.one(ctx, rowGet, m.Get(func(int) string { return path + "/" + name(next()) }))
 }
 
 // measureLists measures lists of which each has to have all that it selects.
 func (m *measurement) measureLists(ctx context.Context) error {
-	var answer bytes.Buffer
-	list := func(query string, items int) func(context.Context, int) error {
-		return func(ctx context.Context, _ int) error {
-			if _, err := m.clients[0].Do(ctx, http.MethodGet, path+query, nil, &answer); err != nil {
-				return err
-			}
-			if got := bytes.Count(answer.Bytes(), []byte(`"sent":"`)); got != items {
-				return fmt.Errorf("list%s has %d objects instead of %d", query, got, items)
-			}
-			return nil
-		}
-	}
-	byLabel := list("?"+apiload.PartSelector(7), m.count/apiload.Parts)
+	byLabel := m.List(path+"?"+apiload.PartSelector(7), apiload.ConfigMaps, m.count/apiload.Parts)
 	begun := time.Now()
 	if err := byLabel(ctx, 0); err != nil {
 		return err
@@ -170,13 +148,13 @@ func (m *measurement) measureLists(ctx context.Context) error {
 	m.d.add(rowFirstLabel, figures.Millis(time.Since(begun)))
 	for _, l := range []struct {
 		row string
-		do  func(context.Context, int) error
+		do  apiload.Operation
 	}{
 		{rowLabel, byLabel},
-		{rowField, list("?fieldSelector=metadata.name%3D"+name(m.count/2), 1)},
-		{rowPage, m.pages()},
+		{rowField, m.List(path+"?fieldSelector=metadata.name%3D"+name(m.count/2), apiload.ConfigMaps, 1)},
+		{rowPage, m.Pages(path, m.scale.page, m.count)},
 		{rowWhole, func(ctx context.Context, _ int) error {
-			n, err := m.clients[0].Do(ctx, http.MethodGet, path, nil, nil) // it may not fit into memory twice
+			n, err := m.Clients[0].Do(ctx, http.MethodGet, path, nil, nil) // it may not fit into memory twice
 			if err == nil && n < int64(m.count)*1024 {
 				err = fmt.Errorf("a list of %d objects of 1 KiB has %d bytes", m.count, n)
 			}
@@ -190,49 +168,28 @@ func (m *measurement) measureLists(ctx context.Context) error {
 	return nil
 }
 
-// pages reads one page after the other, and begins again after the last.
-func (m *measurement) pages() func(context.Context, int) error {
-	var answer bytes.Buffer
-	next, seen := "", 0
-	return func(ctx context.Context, _ int) error {
-		query := fmt.Sprintf("?limit=%d&continue=%s", m.scale.page, url.QueryEscape(next))
-		if _, err := m.clients[0].Do(ctx, http.MethodGet, path+query, nil, &answer); err != nil {
-			return err
-		}
-		seen += bytes.Count(answer.Bytes(), []byte(`"sent":"`))
-		if next = apiload.TextField(answer.Bytes(), "continue"); next != "" {
-			return nil
-		}
-		if seen != m.count {
-			return fmt.Errorf("the pages have %d objects instead of %d", seen, m.count)
-		}
-		seen = 0
-		return nil
-	}
-}
-
 // measureWrites creates objects, which it deletes again, and updates.
 func (m *measurement) measureWrites(ctx context.Context) error {
-	update := func(ctx context.Context, turn int) error {
-		at := name(turn * 7919 % m.count)
-		body := apiload.ConfigMap(at, turn+1, turn*7919%m.count)
-		_, err := m.clients[0].Do(ctx, http.MethodPut, path+"/"+at, body, nil)
+	next, turn := m.any(), 0
+	update := func(ctx context.Context, _ int) error {
+		turn++
+		i := next()
+		_, err := m.Clients[0].Do(ctx, http.MethodPut, path+"/"+name(i), apiload.ConfigMap(name(i), turn, i), nil)
 		return err
 	}
 	if err := m.one(ctx, rowUpdate, update); err != nil {
 		return err
 	}
 	var made []string
-	create := func(ctx context.Context, _ int) error {
+	create := m.Create(path, func(int) []byte {
 		made = append(made, fmt.Sprintf("new-%07d", m.made.Add(1)))
-		_, err := m.clients[0].Do(ctx, http.MethodPost, path, apiload.ConfigMap(made[len(made)-1], 0, 0), nil)
-		return err
-	}
+		return apiload.ConfigMap(made[len(made)-1], 0, 0)
+	})
 	if err := m.one(ctx, rowCreate, create); err != nil {
 		return err
 	}
-	_, err := measure.Each(ctx, concurrent, len(made), func(ctx context.Context, i int) error {
-		_, err := m.client(i).Do(ctx, http.MethodDelete, path+"/"+made[i], nil, nil)
+	_, err := measure.Each(ctx, measure.Concurrent, len(made), func(ctx context.Context, i int) error {
+		_, err := m.Of(i).Do(ctx, http.MethodDelete, path+"/"+made[i], nil, nil)
 		return err
 	})
 	return err
@@ -240,28 +197,24 @@ func (m *measurement) measureWrites(ctx context.Context) error {
 
 // measureWatch measures the time from sending an update to receiving its event, and counts what is lost.
 func (m *measurement) measureWatch(ctx context.Context) error {
-	a, err := apiload.Seat(ctx, m.clients, m.scale.watches, 1, func(uint8) string { return path })
+	a, err := m.Seat(ctx, m.scale.watches, 1, func(uint8) string { return path })
 	if err != nil {
 		return err
 	}
-	defer a.End()
-	err = a.WriteAtPace(ctx, m.scale.writes, writesPerSecond, func(ctx context.Context, n int) error {
+	v, err := a.Measure(ctx, m.scale.writes, writesPerSecond, func(ctx context.Context, n int) error {
 		at := name(n)
 		body := apiload.Stamp(apiload.ConfigMap(at, n, n))
-		_, err := m.client(n).Do(ctx, http.MethodPut, path+"/"+at, body, nil)
+		_, err := m.Of(n).Do(ctx, http.MethodPut, path+"/"+at, body, nil)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	a.Settle(ctx)
-	a.End()
-	v := a.Judge()
 	if faults := v.Faults(error.Error); faults.Value > 0 {
 		return fmt.Errorf("events of watches are missing: %s", faults.Note)
 	}
 	if l := figures.LatencyOf(v.Delay().Samples); l != nil {
 		m.d.add(rowWatch, l.P50)
 	}
-	return ctx.Err()
+	return nil
 }

@@ -22,16 +22,11 @@ import (
 
 // Options say what a run measures.
 type Options struct {
-	DSNs []string // databases to measure plinth on
+	measure.Options
 	// Counts are the numbers of objects, each more than the one before, and multiples of 100.
-	Counts   []int
-	Dir      string // gets the results, and holds SQLite's files meanwhile
-	Quick    bool   // short rounds, to see that everything works
-	Memory   string // bound of plinth's memory, as serve's flag has it; empty: none is given
-	Command  []string
-	Version  string    // plinth's own, for the report
-	Progress io.Writer // a terminal that shows what is being done; nil: nothing
-	Log      io.Writer // gets a line for each number of objects
+	Counts []int
+	Memory string    // bound of plinth's memory, as serve's flag has it; empty: none is given
+	Log    io.Writer // gets a line for each number of objects
 }
 
 // patience is how long everything may take that is measured at one number of objects, beside filling.

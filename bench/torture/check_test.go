@@ -1,6 +1,9 @@
 package torture
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -187,7 +190,7 @@ func TestShrink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := Load(files[0])
+	again, err := load(files[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,4 +200,17 @@ func TestShrink(t *testing.T) {
 	if !strings.HasSuffix(files[2], ".html") {
 		t.Errorf("files %q", files)
 	}
+}
+
+// load reads a history that Save has written.
+func load(path string) (*History, error) {
+	text, err := os.ReadFile(filepath.Clean(path))
+	if err != nil {
+		return nil, err
+	}
+	h := new(History)
+	if err := json.Unmarshal(text, h); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return h, nil
 }

@@ -113,13 +113,13 @@ func (m *maker) make(name string) error {
 	r := m.replica
 	switch name {
 	case kill:
-		r.kill()
+		r.Kill()
 		m.wait(0, 500)
 		return r.start(m.ctx)
 	case stop:
-		r.signal(syscall.SIGSTOP)
+		r.Signal(syscall.SIGSTOP)
 		m.long()
-		r.signal(syscall.SIGCONT)
+		r.Signal(syscall.SIGCONT)
 	case cutClients:
 		r.clients.Cut()
 	case loseAnswer:

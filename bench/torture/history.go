@@ -50,11 +50,10 @@ const (
 
 // What the resourceVersion of a read asks for.
 const (
-	Newest   = ""            // none is given: the newest state
-	Any      = "any"         // 0: whatever is there
-	Exact    = "exactly"     // the state at that revision
-	NotOlder = "not older"   // a state at that revision or later
-	Later    = "later pages" // of a list that has begun elsewhere
+	Newest   = ""          // none is given: the newest state
+	Any      = "any"       // 0: whatever is there
+	Exact    = "exactly"   // the state at that revision
+	NotOlder = "not older" // a state at that revision or later
 )
 
 // Call is one call and what became of it.
@@ -202,17 +201,4 @@ func (h *History) Save(path string) error {
 		return fmt.Errorf("save history: %w", err)
 	}
 	return os.WriteFile(filepath.Clean(path), text, 0o644)
-}
-
-// Load reads a history that Save has written.
-func Load(path string) (*History, error) {
-	text, err := os.ReadFile(filepath.Clean(path))
-	if err != nil {
-		return nil, err
-	}
-	h := new(History)
-	if err := json.Unmarshal(text, h); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return h, nil
 }

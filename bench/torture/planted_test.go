@@ -160,8 +160,8 @@ func expectBroken(t *testing.T, r *Report, want []string) {
 	if !slices.ContainsFunc(r.Broken, func(b Broken) bool { return slices.Contains(want, b.Guarantee) }) {
 		t.Errorf("found %+v, not one of %q", r.Broken, want)
 	}
-	whole, err1 := Load(r.Files[0])
-	small, err2 := Load(r.Files[1])
+	whole, err1 := load(r.Files[0])
+	small, err2 := load(r.Files[1])
 	page, err3 := os.ReadFile(r.Files[2])
 	if err1 != nil || err2 != nil || err3 != nil {
 		t.Fatal(err1, err2, err3)

@@ -1,22 +1,24 @@
 package torture
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/bench/way"
 	"github.com/plinth-io/plinth/dialects"
 )
@@ -24,21 +26,20 @@ import (
 // replica is a plinth behind a way that clients take to it, and one that it takes to its database. One
 // goroutine uses it at a time.
 type replica struct {
+	*measure.Plinth
 	number   int
 	command  []string
 	dir      string
 	dsn      string
-	history  time.Duration
 	clients  *way.Way
 	database *way.Way // nil for SQLite
 	tls      *tls.Config
-	cmd      *exec.Cmd
-	exited   chan struct{} // closed when cmd has ended
 }
 
 // newReplica starts the number-th plinth on a database.
 func newReplica(ctx context.Context, o *Options, number int, dsn, dir string) (r *replica, err error) {
-	r = &replica{number: number, command: o.Command, dir: filepath.Join(dir, fmt.Sprintf("replica-%d", number)), dsn: dsn, history: o.History}
+	r = &replica{number: number, dir: filepath.Join(dir, fmt.Sprintf("replica-%d", number)), dsn: dsn}
+	r.command = append(slices.Clone(o.Command), "--listen=127.0.0.1:0", "--history="+o.History.String(), "--keep=*=30m", "--controllers=none", "--database-timeout=5m")
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -68,7 +69,7 @@ func newReplica(ctx context.Context, o *Options, number int, dsn, dir string) (r
 	if err := r.start(ctx); err != nil {
 		return nil, err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(r.dir, "kubeconfig"))
+	config, err := clientcmd.BuildConfigFromFlags("", r.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
@@ -94,68 +95,46 @@ func CopyAuthority(from, to string) error {
 }
 
 // start starts the process and waits until it serves.
-func (r *replica) start(ctx context.Context) error {
-	args := append(r.command[1:len(r.command):len(r.command)], "--listen=127.0.0.1:0", "--data-dir="+r.dir, "--dsn="+r.dsn,
-		"--history="+r.history.String(), "--keep=*=30m", "--controllers=none", "--database-timeout=5m")
-	log, err := os.OpenFile(r.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
+func (r *replica) start(ctx context.Context) (err error) {
+	if r.Plinth, err = measure.StartPlinth(ctx, r.command, r.dir, r.dsn); err != nil {
+		return fmt.Errorf("replica %d: %w", r.number, err)
 	}
-	defer log.Close()
-	cmd := exec.Command(r.command[0], args...)
-	cmd.SysProcAttr, cmd.Stderr = withParent(), log
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start plinth: %w", err)
-	}
-	r.cmd, r.exited = cmd, make(chan struct{})
-	give := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
-	defer give()
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	go func(exited chan struct{}) {
-		_ = cmd.Wait()
-		close(exited)
-	}(r.exited)
-	_, url, found := strings.Cut(strings.TrimSpace(line), "# serving https://")
-	if err != nil || !found {
-		r.kill()
-		return fmt.Errorf("replica %d does not start: %w: %s", r.number, errors.Join(err, ctx.Err()), r.lastLines())
-	}
-	r.clients.Lead(url)
+	r.clients.Lead(strings.TrimPrefix(r.URL, "https://"))
 	return nil
 }
 
-func (r *replica) logFile() string { return filepath.Join(r.dir, "log") }
-
-// lastLines returns the end of the log.
-func (r *replica) lastLines() string {
-	text, _ := os.ReadFile(r.logFile())
-	return string(text[max(0, len(text)-2000):])
-}
-
-// kill ends the process as a crash does.
-func (r *replica) kill() {
-	if r.cmd != nil {
-		_ = r.cmd.Process.Kill()
-		<-r.exited
-		r.cmd = nil
-	}
-}
-
-// signal sends a signal to the process, if there is one.
-func (r *replica) signal(s syscall.Signal) {
-	if r.cmd != nil {
-		_ = r.cmd.Process.Signal(s)
-	}
-}
-
+// close ends the process, if there is one, and the ways.
 func (r *replica) close() {
-	r.kill()
+	if r.Plinth != nil {
+		r.Kill()
+	}
 	r.clients.Close()
 	if r.database != nil {
 		r.database.Close()
 	}
+}
+
+// digest asks a replica for the digest of what it has in memory.
+func (r *replica) digest(ctx context.Context) (d Digest, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.clients.Address()+"/plinth/digest", nil)
+	if err != nil {
+		return d, err
+	}
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: r.tls, DisableKeepAlives: true}, Timeout: 30 * time.Second}
+	answer, err := c.Do(q)
+	if err != nil {
+		return d, err
+	}
+	defer answer.Body.Close()
+	var text struct {
+		Revision, Digest string
+		Objects          int64
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&text); err != nil || answer.StatusCode != http.StatusOK {
+		return d, fmt.Errorf("%s: %w", answer.Status, err)
+	}
+	revision, err := strconv.ParseInt(text.Revision, 10, 64)
+	return Digest{fmt.Sprintf("replica %d", r.number), revision, text.Objects, text.Digest}, err
 }

@@ -243,7 +243,7 @@ func (r *run) keep(h *History, broken []Broken) error {
 	files, err := save(h, broken, filepath.Join(r.o.Dir, strings.ReplaceAll(name, "/", "-")))
 	r.report.Files = append(r.report.Files, files...)
 	for _, replica := range r.replicas {
-		text, _ := os.ReadFile(replica.logFile())
+		text, _ := os.ReadFile(filepath.Join(replica.dir, "log"))
 		file := filepath.Join(r.o.Dir, fmt.Sprintf("%s-replica-%d.log", name, replica.number))
 		err = errors.Join(err, os.WriteFile(file, text, 0o644))
 		r.report.Files = append(r.report.Files, file)

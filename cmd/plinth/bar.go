@@ -79,11 +79,11 @@ func (p *pace) due() bool {
 
 // progressLog returns a function that logs how many objects of all have been done. doing says to what, and of what
 // all are.
-func progressLog(log *slog.Logger, doing, of string) func(objects, all int64) {
+func progressLog(logger *slog.Logger, doing, of string) func(objects, all int64) {
 	p := pace{time.Now()}
 	return func(objects, all int64) {
 		if p.due() {
-			log.Info(doing, "objects", objects, of, all)
+			logger.Info(doing, "objects", objects, of, all)
 		}
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/plinth-io/plinth/bench"
+	"github.com/plinth-io/plinth/bench/figures"
+	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server"
 	"github.com/plinth-io/plinth/server/logging"
@@ -48,7 +50,7 @@ Memory is in MiB. The exit code is 0 if everything could be measured, whether or
 targets are met, and 1 if something failed.`
 
 func newBench() *cobra.Command {
-	var o bench.Options
+	var o measure.Options
 	var against benchAgainstFlags
 	onlyAgainst := against.flags()
 	cmd := &cobra.Command{
@@ -61,10 +63,11 @@ func newBench() *cobra.Command {
   plinth bench --against etcd=on-etcd.conf --pid etcd=4711 --pid etcd=4712 --disk etcd=/var/lib/etcd`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(against.against) > 0 {
-				if err := against.check(o.DSNs); err != nil {
+				if err := against.check(&o); err != nil {
 					return err
 				}
-				return runBenchAgainst(cmd.Context(), &o, against.o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+				logging.Libraries(logging.New(os.Stderr, logging.Options{}), 0)
+				return runBenchAgainst(cmd.Context(), against.o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
 			for _, f := range onlyAgainst {
 				if cmd.Flags().Changed(f.Name) {
@@ -82,7 +85,6 @@ func newBench() *cobra.Command {
 			againstFlag(&against.against, "`NAME=ADDRESS` of a server of the Kubernetes API to measure beside plinth: a URL or the file of a kubeconfig; repeat the flag for several"),
 		},
 		onlyAgainst,
-		[]Flag{{Name: "profiles", Set: boolean(&o.Profiles, false), Hidden: true, Help: "leave CPU profiles of the server in the output directory"}},
 	)...)
 	withVariables(cmd)
 	cmd.AddCommand(newBenchEtcd(), newBenchIdle(), newBenchScale(), newBenchTorture())
@@ -103,26 +105,11 @@ func newBenchChild() *cobra.Command {
 	}
 }
 
-func runBench(ctx context.Context, o bench.Options, stdout, stderr io.Writer) error {
-	for _, dsn := range o.DSNs {
-		if err := dialects.Check(dsn, dialects.Options{}); err != nil {
-			return usagef("--dsn: %v", err)
-		}
-	}
-	if len(o.DSNs) == 0 {
-		o.DSNs = benchDatabases()
-	}
-	command, err := ownCommand("bench-child")
-	if err != nil {
+func runBench(ctx context.Context, o measure.Options, stdout, stderr io.Writer) (err error) {
+	if o.DSNs, err = benchDSNs(o.DSNs, false); err != nil {
 		return err
 	}
-	o.Child, o.Version, o.Progress = command, server.Release(), progressTerminal()
-	fmt.Fprintln(stderr, announceBench(&o))
-	report, err := bench.Run(ctx, o)
-	if report == nil {
-		return err
-	}
-	return errors.Join(err, printReport(stdout, report, report.Seconds, report.Files))
+	return runReported(&o, stdout, stderr, announceBench(&o), func() (*bench.Report, error) { return bench.Run(ctx, o) }, "bench-child")
 }
 
 // benchRun is the RunE of a benchmark: it checks the flags, which set o, and runs the benchmark.
@@ -134,6 +121,31 @@ func benchRun[O any](check func() error, o *O, run func(ctx context.Context, o O
 		logging.Libraries(logging.New(os.Stderr, logging.Options{}), 0)
 		return run(cmd.Context(), *o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 	}
+}
+
+// runReported completes the options of a benchmark whose processes run a subcommand of this program, runs the benchmark,
+// and prints its report.
+func runReported[R interface {
+	comparable
+	WriteTable(io.Writer) error
+	About() *figures.Run
+}](o *measure.Options, stdout, stderr io.Writer, announcement string, run func() (R, error), subcommand ...string) (err error) {
+	if o.Command, err = ownCommand(subcommand...); err != nil {
+		return err
+	}
+	o.Version, o.Progress = server.Release(), progressTerminal()
+	fmt.Fprint(stderr, announcement)
+	report, err := run()
+	var none R
+	if report == none {
+		return err
+	}
+	if e := report.WriteTable(stdout); e != nil {
+		return errors.Join(err, e)
+	}
+	about := report.About()
+	fmt.Fprintf(stdout, "\nThe measurement took %s. Charts and figures:\n  %s\n", time.Duration(about.Seconds*float64(time.Second)).Round(time.Second), strings.Join(about.Files, "\n  "))
+	return err
 }
 
 // ownCommand is the command line that runs this program with arguments.
@@ -164,8 +176,24 @@ func benchDatabases() []string {
 	return dsns
 }
 
+// benchDSNs are the databases that --dsn names, by default benchDatabases. If mayBeNone, "none" is none of them.
+func benchDSNs(dsns []string, mayBeNone bool) ([]string, error) {
+	if mayBeNone && slices.Contains(dsns, "none") {
+		return nil, nil
+	}
+	for _, dsn := range dsns {
+		if err := dialects.Check(dsn, dialects.Options{}); err != nil {
+			return nil, usagef("--dsn: %v", err)
+		}
+	}
+	if len(dsns) == 0 {
+		return benchDatabases(), nil
+	}
+	return dsns, nil
+}
+
 // announceBench says what is going to be measured, how long that takes, and where results go.
-func announceBench(o *bench.Options) string {
+func announceBench(o *measure.Options) string {
 	names := make([]string, len(o.DSNs))
 	for i, dsn := range o.DSNs {
 		names[i] = dialects.Scheme(dsn)
@@ -174,18 +202,5 @@ func announceBench(o *bench.Options) string {
 	if o.Quick {
 		long = fmt.Sprintf("%d seconds", 20*len(names))
 	}
-	return fmt.Sprintf("Measuring %s, which takes about %s. Charts and figures will be in %s.", strings.Join(names, ", "), long, o.Dir)
-}
-
-// printReport prints the table of a report, how long it took, and the files that were written.
-func printReport(w io.Writer, r interface{ WriteTable(io.Writer) error }, seconds float64, files []string) error {
-	if err := r.WriteTable(w); err != nil {
-		return err
-	}
-	took := time.Duration(seconds * float64(time.Second)).Round(time.Second)
-	fmt.Fprintf(w, "\nThe measurement took %s. Charts and figures:\n", took)
-	for _, file := range files {
-		fmt.Fprintf(w, "  %s\n", file)
-	}
-	return nil
+	return fmt.Sprintf("Measuring %s, which takes about %s. Charts and figures will be in %s.\n", strings.Join(names, ", "), long, o.Dir)
 }

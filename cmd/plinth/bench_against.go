@@ -2,20 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/plinth-io/plinth/bench"
 	"github.com/plinth-io/plinth/bench/apibench"
-	"github.com/plinth-io/plinth/dialects"
-	"github.com/plinth-io/plinth/server"
-	"github.com/plinth-io/plinth/server/logging"
+	"github.com/plinth-io/plinth/bench/figures"
+	"github.com/plinth-io/plinth/bench/measure"
 )
 
 // benchAgainstFlags are those of plinth bench that become options of apibench.
@@ -40,14 +35,23 @@ func (b *benchAgainstFlags) flags() []Flag {
 	}
 }
 
-// check completes the options by the flags that have a form of their own. dsns are the values of --dsn.
-func (b *benchAgainstFlags) check(dsns []string) error {
-	names, err := b.others()
+// check completes the options by those that both kinds of plinth bench have, and by the flags that have a form of their
+// own.
+func (b *benchAgainstFlags) check(both *measure.Options) (err error) {
+	b.o.Options, b.o.Only = *both, b.only
+	if b.o.DSNs, err = benchDSNs(both.DSNs, true); err != nil {
+		return err
+	}
+	isURL := func(at string) bool { return strings.HasPrefix(at, "http://") || strings.HasPrefix(at, "https://") }
+	names, err := benchOthers(&b.o.Others, "against", b.against, func(at string) bool { return isURL(at) || !strings.Contains(at, "://") },
+		"NAME=URL or NAME=FILE, such as etcd=https://127.0.0.1:6443 or etcd=kubeconfig")
 	if err != nil {
 		return err
 	}
-	if b.o.DSNs, err = b.databases(dsns); err != nil {
-		return err
+	for _, other := range b.o.Others {
+		if _, err := os.Stat(other.At); !isURL(other.At) && err != nil {
+			return usagef("--against: %q: %v", other.Name+"="+other.At, err)
+		}
 	}
 	if names, err = addDatabases(names, b.o.DSNs, "servers"); err != nil {
 		return err
@@ -59,52 +63,12 @@ func (b *benchAgainstFlags) check(dsns []string) error {
 		return err
 	}
 	switch {
-	case b.o.Churn < time.Second:
-		return usagef("--churn: write at least 1s")
-	case b.o.ChurnRate < 0:
-		return usagef("--churn-rate: write 0 or more")
 	case b.o.Objects != 0 && b.o.Objects < 100:
 		return usagef("--objects: write 100 or more")
 	case slices.ContainsFunc(b.o.Nodes, func(n int) bool { return n < 1 || n > 10_000 }):
 		return usagef("--nodes: write numbers from 1 to 10000")
 	}
-	b.o.Only = b.only
-	return checkOnly(b.only, apibench.Steps())
-}
-
-func (b *benchAgainstFlags) databases(dsns []string) ([]string, error) {
-	if slices.Contains(dsns, "none") {
-		return nil, nil
-	}
-	for _, dsn := range dsns {
-		if err := dialects.Check(dsn, dialects.Options{}); err != nil {
-			return nil, usagef("--dsn: %v", err)
-		}
-	}
-	if len(dsns) == 0 {
-		return benchDatabases(), nil
-	}
-	return dsns, nil
-}
-
-// others reads --against and returns the names.
-func (b *benchAgainstFlags) others() (names []string, err error) {
-	for _, against := range b.against {
-		name, at, ok := strings.Cut(against, "=")
-		isURL := strings.HasPrefix(at, "http://") || strings.HasPrefix(at, "https://")
-		if !ok || name == "" || at == "" || !isURL && strings.Contains(at, "://") {
-			return nil, usagef("--against: %q: write NAME=URL or NAME=FILE, such as etcd=https://127.0.0.1:6443 or etcd=kubeconfig", against)
-		}
-		if slices.Contains(names, name) {
-			return nil, usagef("--against: the name %q comes twice", name)
-		}
-		if _, err := os.Stat(at); !isURL && err != nil {
-			return nil, usagef("--against: %q: %v", against, err)
-		}
-		names = append(names, name)
-		b.o.Others = append(b.o.Others, apibench.Other{Name: name, At: at})
-	}
-	return names, nil
+	return checkComparison(&b.o.ComparisonOptions, apibench.Steps())
 }
 
 // directories reads --disk.
@@ -127,31 +91,7 @@ func (b *benchAgainstFlags) directories(names []string) error {
 	return nil
 }
 
-// runBenchAgainst measures plinth beside others. of has the flags that both kinds of plinth bench have.
-func runBenchAgainst(ctx context.Context, of *bench.Options, o apibench.Options, stdout, stderr io.Writer) error {
-	logging.Libraries(logging.New(os.Stderr, logging.Options{}), 0)
-	command, err := ownCommand("serve")
-	if err != nil {
-		return err
-	}
-	o.Command, o.Version, o.Progress = command, server.Release(), progressTerminal()
-	o.Dir, o.Quick = of.Dir, of.Quick
-	fmt.Fprintln(stderr, announceBenchAgainst(&o))
-	report, err := apibench.Run(ctx, o)
-	if report == nil {
-		return err
-	}
-	return errors.Join(err, printReport(stdout, report, report.Seconds, report.Files))
-}
-
-// announceBenchAgainst says what is going to be measured and where results go.
-func announceBenchAgainst(o *apibench.Options) string {
-	var names []string
-	for _, dsn := range o.DSNs {
-		names = append(names, "plinth on "+dialects.Scheme(dsn))
-	}
-	for _, other := range o.Others {
-		names = append(names, other.Name)
-	}
-	return fmt.Sprintf("Measuring %s. Charts and figures will be in %s.", strings.Join(names, ", "), o.Dir)
+// runBenchAgainst measures plinth beside others.
+func runBenchAgainst(ctx context.Context, o apibench.Options, stdout, stderr io.Writer) error {
+	return runReported(&o.Options, stdout, stderr, announceComparison(&o.ComparisonOptions), func() (*figures.Comparison, error) { return apibench.Run(ctx, o) }, "serve")
 }

@@ -2,18 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/plinth-io/plinth/bench/etcdbench"
-	"github.com/plinth-io/plinth/dialects"
-	"github.com/plinth-io/plinth/server"
+	"github.com/plinth-io/plinth/bench/figures"
 )
 
 const benchEtcdHelp = `Measure plinth's etcd endpoint (plinth etcd) on this machine, beside other endpoints such as
@@ -87,26 +83,15 @@ func (b *benchEtcdFlags) flags() []Flag {
 }
 
 // check completes the options by the flags that have a form of their own.
-func (b *benchEtcdFlags) check() error {
-	for _, dsn := range b.o.DSNs {
-		if dsn == "none" {
-			continue
-		}
-		if err := dialects.Check(dsn, dialects.Options{}); err != nil {
-			return usagef("--dsn: %v", err)
-		}
+func (b *benchEtcdFlags) check() (err error) {
+	if b.o.DSNs, err = benchDSNs(b.o.DSNs, true); err != nil {
+		return err
 	}
-	switch {
-	case len(b.o.DSNs) == 0:
-		b.o.DSNs = benchDatabases()
-	case slices.Contains(b.o.DSNs, "none"):
-		b.o.DSNs = nil
-	}
-	names, err := b.others()
-	if err == nil {
-		err = b.apiservers()
-	}
+	names, err := benchOthers(&b.o.Others, "against", b.against, hasScheme, "NAME=URL, such as etcd=http://127.0.0.1:2379")
 	if err != nil {
+		return err
+	}
+	if _, err := benchOthers(&b.o.Servers, "kubeconfig", b.servers, nil, "NAME=FILE, such as sqlite=kubeconfig"); err != nil {
 		return err
 	}
 	if names, err = addDatabases(names, b.o.DSNs, "endpoints"); err != nil {
@@ -118,46 +103,11 @@ func (b *benchEtcdFlags) check() error {
 	if b.o.PIDs, err = benchProcesses(b.pids, names); err != nil {
 		return err
 	}
-	if b.o.Churn < time.Second {
-		return usagef("--churn: write at least 1s")
-	}
-	if b.o.ChurnRate < 0 || b.o.Keys < 0 {
-		return usagef("--churn-rate and --keys: write 0 or more")
+	if b.o.Keys < 0 {
+		return usagef("--keys: write 0 or more")
 	}
 	b.o.Only = b.only
-	return checkOnly(b.only, etcdbench.Steps())
-}
-
-// others reads --against and returns the names.
-func (b *benchEtcdFlags) others() (names []string, err error) {
-	for _, against := range b.against {
-		name, url, ok := strings.Cut(against, "=")
-		if !ok || name == "" || !hasScheme(url) {
-			return nil, usagef("--against: %q: write NAME=URL, such as etcd=http://127.0.0.1:2379", against)
-		}
-		if slices.Contains(names, name) {
-			return nil, usagef("--against: the name %q comes twice", name)
-		}
-		names = append(names, name)
-		b.o.Others = append(b.o.Others, etcdbench.Other{Name: name, URL: url})
-	}
-	return names, nil
-}
-
-// apiservers reads --kubeconfig.
-func (b *benchEtcdFlags) apiservers() error {
-	for _, given := range b.servers {
-		name, file, ok := strings.Cut(given, "=")
-		known := func(other etcdbench.Other) bool { return other.Name == name }
-		switch {
-		case !ok || name == "" || file == "":
-			return usagef("--kubeconfig: %q: write NAME=FILE, such as sqlite=kubeconfig", given)
-		case slices.ContainsFunc(b.o.Servers, known):
-			return usagef("--kubeconfig: the name %q comes twice", name)
-		}
-		b.o.Servers = append(b.o.Servers, etcdbench.Other{Name: name, URL: file})
-	}
-	return nil
+	return checkComparison(&b.o.ComparisonOptions, etcdbench.Steps())
 }
 
 func hasScheme(url string) bool {
@@ -166,30 +116,5 @@ func hasScheme(url string) bool {
 }
 
 func runBenchEtcd(ctx context.Context, o etcdbench.Options, stdout, stderr io.Writer) error {
-	command, err := ownCommand("etcd", "--log-level", "warn")
-	if err != nil {
-		return err
-	}
-	o.Command, o.Version, o.Progress = command, server.Release(), progressTerminal()
-	fmt.Fprintln(stderr, announceBenchEtcd(&o))
-	report, err := etcdbench.Run(ctx, o)
-	if report == nil {
-		return err
-	}
-	return errors.Join(err, printReport(stdout, report, report.Seconds, report.Files))
-}
-
-// announceBenchEtcd says what is going to be measured and where results go.
-func announceBenchEtcd(o *etcdbench.Options) string {
-	var names []string
-	for _, dsn := range o.DSNs {
-		names = append(names, "plinth on "+dialects.Scheme(dsn))
-	}
-	for _, other := range o.Others {
-		names = append(names, other.Name)
-	}
-	for _, server := range o.Servers {
-		names = append(names, "a kube-apiserver on "+server.Name)
-	}
-	return fmt.Sprintf("Measuring %s. Charts and figures will be in %s.", strings.Join(names, ", "), o.Dir)
+	return runReported(&o.Options, stdout, stderr, announceComparison(&o.ComparisonOptions, o.Servers...), func() (*figures.Comparison, error) { return etcdbench.Run(ctx, o) }, "etcd", "--log-level", "warn")
 }

@@ -180,10 +180,10 @@ func TestBenchEtcdInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	dir := t.TempDir()
-	r, err := etcdbench.Run(ctx, etcdbench.Options{
-		DSNs: []string{"sqlite://x"}, Dir: dir, Quick: true, Churn: time.Hour, Only: []string{"watch", "churn"},
-		Command: []string{exe, "etcd"}, Progress: &cancelAt{word: "churn, ", cancel: cancel},
-	})
+	r, err := etcdbench.Run(ctx, etcdbench.Options{ComparisonOptions: measure.ComparisonOptions{
+		Options: measure.Options{DSNs: []string{"sqlite://x"}, Dir: dir, Quick: true, Command: []string{exe, "etcd"}, Progress: &cancelAt{word: "churn, ", cancel: cancel}},
+		Churn:   time.Hour, Only: []string{"watch", "churn"},
+	}})
 	if !errors.Is(err, measure.ErrInterrupted) || r == nil || !r.Interrupted || len(r.Rows) < 2 {
 		t.Fatalf("%+v, %v", r, err)
 	}

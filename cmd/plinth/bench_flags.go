@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,14 +86,53 @@ func onlyFlag(only *[]string, help string, steps []string) Flag {
 	return Flag{Name: "only", Set: list(only, nil), Complete: values(steps...), Help: help + strings.Join(steps, ", ")}
 }
 
-// checkOnly checks the values of --only.
-func checkOnly(only, steps []string) error {
-	for _, name := range only {
+// checkComparison checks what all comparisons have, of which steps are the values of --only.
+func checkComparison(o *measure.ComparisonOptions, steps []string) error {
+	if o.Churn < time.Second {
+		return usagef("--churn: write at least 1s")
+	}
+	if o.ChurnRate < 0 {
+		return usagef("--churn-rate: write 0 or more")
+	}
+	for _, name := range o.Only {
 		if !slices.Contains(steps, name) {
 			return usagef("--only: %q: write some of %s", name, strings.Join(steps, ", "))
 		}
 	}
 	return nil
+}
+
+// announceComparison says what is going to be measured, servers of the Kubernetes API on what is compared among it, and
+// where results go.
+func announceComparison(o *measure.ComparisonOptions, servers ...measure.Other) string {
+	var names []string
+	for _, dsn := range o.DSNs {
+		names = append(names, "plinth on "+dialects.Scheme(dsn))
+	}
+	for _, other := range o.Others {
+		names = append(names, other.Name)
+	}
+	for _, server := range servers {
+		names = append(names, "a kube-apiserver on "+server.Name)
+	}
+	return fmt.Sprintf("Measuring %s. Charts and figures will be in %s.\n", strings.Join(names, ", "), o.Dir)
+}
+
+// benchOthers reads the values of a flag, NAME=ADDRESS, into others, and adds the names to those that are taken. form
+// says what is to be written; valid may be nil.
+func benchOthers(others *[]measure.Other, flag string, values []string, valid func(address string) bool, form string, names ...string) ([]string, error) {
+	for _, given := range values {
+		name, at, _ := strings.Cut(given, "=")
+		switch {
+		case name == "" || at == "" || valid != nil && !valid(at):
+			return nil, usagef("--%s: %q: write %s", flag, given, form)
+		case slices.Contains(names, name):
+			return nil, usagef("--%s: the name %q comes twice", flag, name)
+		}
+		names = append(names, name)
+		*others = append(*others, measure.Other{Name: name, At: at})
+	}
+	return names, nil
 }
 
 // addDatabases adds what plinths on databases are called to the names of what is measured beside them, which are of

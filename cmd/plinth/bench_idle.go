@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -66,26 +64,16 @@ func (b *benchIdleFlags) flags() []Flag {
 }
 
 // check completes the options by the flags that have a form of their own.
-func (b *benchIdleFlags) check() error {
-	if len(b.o.DSNs) == 0 {
-		b.o.DSNs = benchDatabases()
-	} else if slices.Contains(b.o.DSNs, "none") {
-		b.o.DSNs = nil
+func (b *benchIdleFlags) check() (err error) {
+	if b.o.DSNs, err = benchDSNs(b.o.DSNs, true); err != nil {
+		return err
 	}
 	var names []string
 	for _, dsn := range b.o.DSNs {
-		if err := dialects.Check(dsn, dialects.Options{}); err != nil {
-			return usagef("--dsn: %v", err)
-		}
 		names = append(names, dialects.Scheme(dsn))
 	}
-	for _, given := range b.servers {
-		name, file, ok := strings.Cut(given, "=")
-		if !ok || name == "" || file == "" || slices.Contains(names, name) {
-			return usagef("--kubeconfig: %q: write NAME=FILE, such as etcd=kubeconfig, with a name of its own", given)
-		}
-		names = append(names, name)
-		b.o.Others = append(b.o.Others, idlebench.Other{Name: name, Kubeconfig: file})
+	if names, err = benchOthers(&b.o.Others, "kubeconfig", b.servers, nil, "NAME=FILE, such as etcd=kubeconfig", names...); err != nil {
+		return err
 	}
 	if len(names) == 0 {
 		return usagef("--dsn none leaves nothing to measure; write --kubeconfig NAME=FILE")
@@ -96,18 +84,15 @@ func (b *benchIdleFlags) check() error {
 	if slices.ContainsFunc(b.o.Nodes, func(n int) bool { return n < 1 || n > 999 }) {
 		return usagef("--nodes: write numbers from 1 to 999")
 	}
-	var err error
 	b.o.PIDs, err = benchProcesses(b.pids, names)
 	return err
 }
 
-func runBenchIdle(ctx context.Context, o idlebench.Options, stdout, stderr io.Writer) error {
-	command, err := ownCommand("serve")
-	if err != nil {
+func runBenchIdle(ctx context.Context, o idlebench.Options, stdout, stderr io.Writer) (err error) {
+	if o.Command, err = ownCommand("serve"); err != nil {
 		return err
 	}
-	o.Command = command
-	o.Progress = func(format string, a ...any) { fmt.Fprintf(stderr, format+"\n", a...) }
+	o.Log = stderr
 	rows, err := idlebench.Run(ctx, o)
 	if len(rows) == 0 {
 		return err

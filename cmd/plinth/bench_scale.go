@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/plinth-io/plinth/bench/scalebench"
-	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server"
 )
 
@@ -57,20 +55,15 @@ func newBenchScale() *cobra.Command {
 }
 
 // check completes the options.
-func (f *benchScaleFlags) check() error {
-	for _, dsn := range f.o.DSNs {
-		if err := dialects.Check(dsn, dialects.Options{}); err != nil {
-			return usagef("--dsn: %v", err)
-		}
+func (f *benchScaleFlags) check() (err error) {
+	if f.o.DSNs, err = benchDSNs(f.o.DSNs, false); err != nil {
+		return err
 	}
 	if f.most < 1000 || f.most > 10_000_000 || f.most%1000 != 0 {
 		return usagef("--objects: %d: write a multiple of 1000 up to 10000000", f.most)
 	}
 	if f.memory > 0 && f.memory < server.LeastMemory {
 		return usagef("--memory %v: write at least %d MiB", &f.memory, server.LeastMemory>>20)
-	}
-	if len(f.o.DSNs) == 0 {
-		f.o.DSNs = benchDatabases()
 	}
 	f.o.Counts, f.o.Memory = scaleCounts(f.most), f.memory.String()
 	return nil
@@ -85,14 +78,6 @@ func scaleCounts(most int) (counts []int) {
 }
 
 func runBenchScale(ctx context.Context, o scalebench.Options, stdout, stderr io.Writer) error {
-	command, err := ownCommand("serve")
-	if err != nil {
-		return err
-	}
-	o.Command, o.Version, o.Log, o.Progress = command, server.Release(), stderr, progressTerminal()
-	report, err := scalebench.Run(ctx, o)
-	if report == nil {
-		return err
-	}
-	return errors.Join(err, printReport(stdout, report, report.Seconds, report.Files))
+	o.Log = stderr
+	return runReported(&o.Options, stdout, stderr, "", func() (*scalebench.Report, error) { return scalebench.Run(ctx, o) }, "serve")
 }

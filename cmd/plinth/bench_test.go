@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plinth-io/plinth/bench"
+	"github.com/plinth-io/plinth/bench/measure"
 )
 
 // TestBench runs the command.
@@ -50,10 +50,10 @@ func TestAnnounceBench(t *testing.T) {
 		quick bool
 		want  string
 	}{
-		{false, "Measuring sqlite, postgres, which takes about 10 minutes. Charts and figures will be in out."},
-		{true, "Measuring sqlite, postgres, which takes about 40 seconds. Charts and figures will be in out."},
+		{false, "Measuring sqlite, postgres, which takes about 10 minutes. Charts and figures will be in out.\n"},
+		{true, "Measuring sqlite, postgres, which takes about 40 seconds. Charts and figures will be in out.\n"},
 	} {
-		o := bench.Options{DSNs: []string{"sqlite://a.db", "postgres://u@h/db"}, Quick: c.quick, Dir: "out"}
+		o := measure.Options{DSNs: []string{"sqlite://a.db", "postgres://u@h/db"}, Quick: c.quick, Dir: "out"}
 		if got := announceBench(&o); got != c.want {
 			t.Errorf("quick is %v: %s", c.quick, got)
 		}

@@ -53,8 +53,8 @@ func newCopy() *cobra.Command {
 			if f.takeBack {
 				return takeBack(cmd.Context(), f, cmd.OutOrStdout())
 			}
-			log := logging.New(cmd.ErrOrStderr(), logging.Options{Format: logging.Text})
-			return copyState(cmd.Context(), f, log, cmd.OutOrStdout())
+			logger := logging.New(cmd.ErrOrStderr(), logging.Options{Format: logging.Text})
+			return copyState(cmd.Context(), f, logger, cmd.OutOrStdout())
 		},
 	}
 	addFlags(cmd,
@@ -87,7 +87,7 @@ func (f *copyFlags) sameDatabase() error {
 	return usagef("--from and --to are the same database, %s; write the DSN of another one, which is empty, as --to", dialects.Describe(f.from))
 }
 
-func copyState(ctx context.Context, f copyFlags, log *slog.Logger, stdout io.Writer) error {
+func copyState(ctx context.Context, f copyFlags, logger *slog.Logger, stdout io.Writer) error {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -105,9 +105,9 @@ func copyState(ctx context.Context, f copyFlags, log *slog.Logger, stdout io.Wri
 		return f.sameDatabase()
 	}
 	if served, err := servedNow(ctx, source); err == nil && served && !f.online {
-		log.Warn("a plinth serves the source, or was killed a moment ago; what it writes from now on is not copied: stop it and copy again, or copy with --online", "from", dialects.Describe(f.from))
+		logger.Warn("a plinth serves the source, or was killed a moment ago; what it writes from now on is not copied: stop it and copy again, or copy with --online", "from", dialects.Describe(f.from))
 	}
-	p := copyProgress{log: log, pace: pace{time.Now()}}
+	p := copyProgress{logger: logger, pace: pace{time.Now()}}
 	done, err := transfer.Copy(ctx, target, source, transfer.CopyOptions{Online: f.online, Prepare: f.prepare, Place: dialects.Describe(f.to), Progress: p.tell})
 	if errors.Is(err, transfer.ErrCopied) {
 		fmt.Fprintf(stdout, "%v, and the source is stopped; now start plinth on %s\n", transfer.ErrCopied, dialects.Describe(f.to))
@@ -159,7 +159,7 @@ func unlessCopied(ctx context.Context, err error) error {
 
 // copyProgress logs what is copied now and then, and warns when the target does not catch up with the source.
 type copyProgress struct {
-	log *slog.Logger
+	logger *slog.Logger
 	pace
 	objects int64 // when it was told
 	behind  int64 // the fewest changes that were missing between the two tellings before; 0: nobody knows
@@ -187,9 +187,9 @@ func (p *copyProgress) tell(done transfer.Copied) {
 	}
 	attrs := []any{"objects", done.Objects, "changes", done.Changes, "behind", done.Behind}
 	if p.rounds >= stuckRounds {
-		p.log.Warn("the source is written faster than the target takes it, so the copy does not end: have clients write less, such as by stopping controllers for a while; or stop plinth, and copy without --online", attrs...)
+		p.logger.Warn("the source is written faster than the target takes it, so the copy does not end: have clients write less, such as by stopping controllers for a while; or stop plinth, and copy without --online", attrs...)
 	} else {
-		p.log.Info("copying", attrs...)
+		p.logger.Info("copying", attrs...)
 	}
 	p.objects, p.behind, p.least = done.Objects, p.least-1, 0
 }

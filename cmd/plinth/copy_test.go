@@ -38,7 +38,7 @@ func TestCopyBehind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out strings.Builder
-				p := copyProgress{log: logging.New(&out, logging.Options{Format: logging.Text}), pace: pace{time.Now()}}
+				p := copyProgress{logger: logging.New(&out, logging.Options{Format: logging.Text}), pace: pace{time.Now()}}
 				for s := range int64(120) {
 					time.Sleep(time.Second)
 					done := transfer.Copied{Objects: 10, Changes: s, Behind: c.behind(s)}

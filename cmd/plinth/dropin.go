@@ -62,8 +62,8 @@ func (i *ignoredFlag) Set(string) error {
 }
 
 // warnOfIgnored names the flags that were given and have no effect, in one record.
-func warnOfIgnored(log *slog.Logger, flags []string) {
+func warnOfIgnored(logger *slog.Logger, flags []string) {
 	if len(flags) > 0 {
-		log.Warn("these flags have no effect on plinth", "flags", strings.Join(flags, ","))
+		logger.Warn("these flags have no effect on plinth", "flags", strings.Join(flags, ","))
 	}
 }

@@ -105,7 +105,7 @@ func (o *apiServerOptions) run(cmd *cobra.Command) error {
 		}
 		return err
 	}
-	return runServer(cmd.Context(), o.config, o.log.Verbosity, func(*server.Server) {})
+	return runServer(cmd.Context(), o.config, o.logging.Verbosity, func(*server.Server) {})
 }
 
 // setGates switches features. A feature may have the name of a component before it, of which

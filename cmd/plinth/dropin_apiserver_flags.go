@@ -28,7 +28,7 @@ func (o *apiServerOptions) flags(serve []Flag) []Flag {
 		Flag{Name: "admission-control", Set: list(&o.admissionControl, nil),
 			Help: "admission `plugins` to run, and no others"},
 		featureGatesFlag(repeated(&o.gates, nil)),
-		Flag{Name: "logging-format", Set: value(&o.log.Format), Help: logFormatHelp},
+		Flag{Name: "logging-format", Set: value(&o.logging.Format), Help: logFormatHelp},
 		versionFlag(text(&o.version, "").orAlone("true")),
 	)
 }

@@ -99,7 +99,7 @@ func TestAPIServerMapping(t *testing.T) {
 // TestAPIServerProcessFlags has the flags that are not of the server's configuration.
 func TestAPIServerProcessFlags(t *testing.T) {
 	o, err := configOf("--allow-privileged", "-v=3", "--logging-format=json", "--feature-gates=A=true", "--feature-gates=kube:B=false,C=true", "--cert-dir", "x")
-	if err != nil || !o.privileged || o.log.Verbosity != 3 || o.log.Format != logging.JSON || o.certDir != "x" {
+	if err != nil || !o.privileged || o.logging.Verbosity != 3 || o.logging.Format != logging.JSON || o.certDir != "x" {
 		t.Errorf("%+v, %v", o, err)
 	}
 	if want := []string{"A=true", "kube:B=false,C=true"}; !slices.Equal(o.gates, want) {

@@ -137,7 +137,7 @@ func (o *etcdDropIn) serve(cmd *cobra.Command) error {
 		return err
 	}
 	o.warn()
-	warnOfEtcdVariables(o.own, os.Environ(), "etcd --help", o.log)
+	warnOfEtcdVariables(o.own, os.Environ(), "etcd --help", o.logger)
 	dir, err := filepath.Abs(o.dataDir)
 	if err != nil {
 		return err

@@ -79,7 +79,7 @@ var notOurs = regexp.MustCompile(`^PLINTH_(TEST|BENCH)|_SERVICE_(HOST|PORT)(_\w+
 
 // warnOfVariables reports the variables in environ that look like plinth's and have no
 // effect on cmd. They are no error: a variable may be meant for another version.
-func warnOfVariables(cmd *cobra.Command, environ []string, log *slog.Logger) {
+func warnOfVariables(cmd *cobra.Command, environ []string, logger *slog.Logger) {
 	known := variables(cmd.Root())
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")
@@ -90,7 +90,7 @@ func warnOfVariables(cmd *cobra.Command, environ []string, log *slog.Logger) {
 		if meant := nearest.Of(strings.TrimPrefix(name, "PLINTH_"), withoutPrefix(known)); meant != "" {
 			hint = "did you mean PLINTH_" + meant + "?"
 		}
-		log.Warn("this variable is not known and has no effect; "+hint, "variable", name)
+		logger.Warn("this variable is not known and has no effect; "+hint, "variable", name)
 	}
 }
 

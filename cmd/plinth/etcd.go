@@ -46,7 +46,7 @@ type etcdOptions struct {
 
 	level   string
 	logging logging.Options
-	log     *slog.Logger
+	logger  *slog.Logger
 	ignored []string // flags that were given and have no effect
 	refused []string // and those that must not be ignored
 
@@ -93,9 +93,9 @@ func (o *etcdOptions) serve(cmd *cobra.Command) error {
 	if err := o.begin(cmd); err != nil {
 		return err
 	}
-	warnOfVariables(cmd, os.Environ(), o.log)
-	warnOfEtcdVariables(cmd.Flags(), os.Environ(), "plinth etcd --help", o.log)
-	return o.run(cmd.Context(), cmd.OutOrStdout(), nil, func() { warnOfPassword(o.table, &o.dsn, o.log) })
+	warnOfVariables(cmd, os.Environ(), o.logger)
+	warnOfEtcdVariables(cmd.Flags(), os.Environ(), "plinth etcd --help", o.logger)
+	return o.run(cmd.Context(), cmd.OutOrStdout(), nil, func() { warnOfPassword(o.table, &o.dsn, o.logger) })
 }
 
 // begin checks what can be known to be wrong without any I/O, and opens the log.
@@ -112,9 +112,9 @@ func (o *etcdOptions) begin(cmd *cobra.Command) error {
 
 // warn tells what flags do not do, or what they cost.
 func (o *etcdOptions) warn() {
-	warnOfIgnored(o.log, o.ignored)
+	warnOfIgnored(o.logger, o.ignored)
 	if o.unsafe {
-		o.log.Warn("--unsafe-no-fsync: writes do not wait for the disk, and a crash of the machine may lose them or damage the database")
+		o.logger.Warn("--unsafe-no-fsync: writes do not wait for the disk, and a crash of the machine may lose them or damage the database")
 	}
 }
 
@@ -135,7 +135,7 @@ func (o *etcdOptions) openLog(cmd *cobra.Command) error {
 		return usagef("--log-level: %q: write debug, info, warn or error", o.level)
 	}
 	o.logging.Dial = logging.NewDial(o.logging.Verbosity)
-	o.log = slog.New(atLeast{logging.New(cmd.ErrOrStderr(), o.logging).Handler(), least})
+	o.logger = slog.New(atLeast{logging.New(cmd.ErrOrStderr(), o.logging).Handler(), least})
 	return nil
 }
 

@@ -77,7 +77,7 @@ func (o *etcdOptions) checkURLs() error {
 			}
 			secure = secure || a.Secure()
 			if keys && !a.Secure() && (o.tls.trustedCA != "" || o.tls.clientAuth) {
-				o.log.Warn("clients need no certificate at a URL that is not https:// or unixs://, whatever --trusted-ca-file and --client-cert-auth say", "url", a)
+				o.logger.Warn("clients need no certificate at a URL that is not https:// or unixs://, whatever --trusted-ca-file and --client-cert-auth say", "url", a)
 			}
 		}
 	}
@@ -90,7 +90,7 @@ func (o *etcdOptions) checkURLs() error {
 		return usagef("--listen-client-urls is empty; write a URL such as http://127.0.0.1:2379")
 	}
 	if o.tls.given() && !secure {
-		o.log.Warn("no URL to listen on is https:// or unixs://, so the certificate is not used")
+		o.logger.Warn("no URL to listen on is https:// or unixs://, so the certificate is not used")
 	}
 	return o.aboutTLS(o.tls.check())
 }

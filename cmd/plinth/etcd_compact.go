@@ -61,7 +61,7 @@ const (
 )
 
 // run compacts until ctx ends.
-func (c *etcdCompaction) run(ctx context.Context, store *sqlstore.Store, log *slog.Logger) {
+func (c *etcdCompaction) run(ctx context.Context, store *sqlstore.Store, logger *slog.Logger) {
 	every := revisionEvery
 	if c.mode == compactPeriodic {
 		every = min(c.period, longestPeriod) / samplesOfPeriod
@@ -79,7 +79,7 @@ func (c *etcdCompaction) run(ctx context.Context, store *sqlstore.Store, log *sl
 			past = append(past, sample{time.Now(), revision})
 			past, through = c.due(past, time.Now())
 		}
-		c.compact(ctx, store, log, through)
+		c.compact(ctx, store, logger, through)
 		select {
 		case <-ctx.Done():
 			return
@@ -97,13 +97,13 @@ func (c *etcdCompaction) due(past []sample, now time.Time) (rest []sample, throu
 	return past, through
 }
 
-func (c *etcdCompaction) compact(ctx context.Context, store *sqlstore.Store, log *slog.Logger, through int64) {
+func (c *etcdCompaction) compact(ctx context.Context, store *sqlstore.Store, logger *slog.Logger, through int64) {
 	if floor, _ := changelog.Split(store.Floor()); through <= max(floor, 1) {
 		return
 	}
 	if _, err := store.Keys().CutTo(ctx, through, false); err != nil {
-		log.Warn("compaction failed; it is tried again", "revision", through, "err", err)
+		logger.Warn("compaction failed; it is tried again", "revision", through, "err", err)
 		return
 	}
-	log.Debug("compacted", "revision", through)
+	logger.Debug("compacted", "revision", through)
 }

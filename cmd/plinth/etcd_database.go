@@ -54,10 +54,10 @@ func (o *etcdOptions) openDatabase(ctx context.Context) (d etcdDatabase, err err
 		return d, fmt.Errorf("open database: %w", aboutKind(err))
 	}
 	if d.log.Made() {
-		o.log.Info("made a new database", "database", dialects.Describe(d.dsn))
+		o.logger.Info("made a new database", "database", dialects.Describe(d.dsn))
 	}
 	if why := dialects.Insecure(d.dsn); why != "" {
-		o.log.Warn(why, "database", dialects.Describe(d.dsn))
+		o.logger.Warn(why, "database", dialects.Describe(d.dsn))
 	}
 	err = changelog.HalfCopied(ctx, d.log)
 	if errors.Is(err, changelog.ErrHalfCopied) {
@@ -67,7 +67,7 @@ func (o *etcdOptions) openDatabase(ctx context.Context) (d etcdDatabase, err err
 		err = d.refuseNothing(ctx)
 	}
 	if err == nil {
-		err = d.mark.Check(ctx, d.log, o.newDatabase, o.log)
+		err = d.mark.Check(ctx, d.log, o.newDatabase, o.logger)
 	}
 	if errors.Is(err, highwater.ErrOther) {
 		err = usagef("%v", err)
@@ -75,7 +75,7 @@ func (o *etcdOptions) openDatabase(ctx context.Context) (d etcdDatabase, err err
 	if err == nil {
 		d.store, err = sqlstore.Open(ctx, d.log, sqlstore.Options{
 			CacheBytes: int(o.cacheBytes), WindowBytes: etcdWindow, Snapshots: etcdSnapshots,
-			Log: o.log,
+			Log: o.logger,
 		})
 	}
 	if err != nil {
@@ -92,10 +92,10 @@ func (o *etcdOptions) remember(d etcdDatabase) {
 		return
 	}
 	if err := os.MkdirAll(o.dataDir, 0o700); err != nil {
-		o.log.Warn("there is no data directory, so nothing will notice if the database is restored from an older backup; give --data-dir", "err", err)
+		o.logger.Warn("there is no data directory, so nothing will notice if the database is restored from an older backup; give --data-dir", "err", err)
 		return
 	}
-	d.mark.Remember(d.store.Revision(), o.log)
+	d.mark.Remember(d.store.Revision(), o.logger)
 }
 
 // aboutKind says what to write instead of a database that plinth serve has.
@@ -163,9 +163,9 @@ func refuseBesideKine(ctx context.Context, dsn string) error {
 
 // connect opens the log. It waits for a database that cannot be reached yet.
 func (o *etcdOptions) connect(ctx context.Context, dsn string, mustExist bool) (changelog.Log, error) {
-	d := dialects.Options{Log: o.log, Kind: changelog.KindEtcd, MustExist: mustExist}
+	d := dialects.Options{Log: o.logger, Kind: changelog.KindEtcd, MustExist: mustExist}
 	log, err := dialects.OpenWithin(ctx, dsn, d, o.databaseTimeout, func(err error, end time.Time) {
-		o.log.Log(ctx, slog.LevelWarn, "the database cannot be used yet; it is tried again", "err", err, "until", end.Format(time.TimeOnly))
+		o.logger.Log(ctx, slog.LevelWarn, "the database cannot be used yet; it is tried again", "err", err, "until", end.Format(time.TimeOnly))
 	})
 	if errors.Is(err, dialects.ErrGaveUp) {
 		err = fmt.Errorf("%w, which --database-timeout sets: check that %s runs, takes connections from here and is the right one", err, dialects.Describe(dsn))

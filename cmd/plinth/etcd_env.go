@@ -44,7 +44,7 @@ func isEtcds(f *pflag.Flag) bool {
 
 // warnOfEtcdVariables names, in one record, the variables in environ that look like etcd's and
 // stand for no flag. help is the command that shows the flags.
-func warnOfEtcdVariables(flags *pflag.FlagSet, environ []string, help string, log *slog.Logger) {
+func warnOfEtcdVariables(flags *pflag.FlagSet, environ []string, help string, logger *slog.Logger) {
 	known := []string{"ETCD_VERSION"} // which images have
 	flags.VisitAll(func(f *pflag.Flag) {
 		if isEtcds(f) {
@@ -59,6 +59,6 @@ func warnOfEtcdVariables(flags *pflag.FlagSet, environ []string, help string, lo
 		}
 	}
 	if len(unknown) > 0 {
-		log.Warn("these variables have no effect on plinth; see "+help, "variables", strings.Join(unknown, ","))
+		logger.Warn("these variables have no effect on plinth; see "+help, "variables", strings.Join(unknown, ","))
 	}
 }

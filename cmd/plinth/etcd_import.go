@@ -50,13 +50,13 @@ func newEtcdImport() *cobra.Command {
   plinth etcd import --from-kine "mysql://kine@tcp(db.example.com:3306)/kubernetes" \
     --dsn postgres://plinth@db.example.com/etcd`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log := logging.New(cmd.ErrOrStderr(), logging.Options{Format: logging.Text})
+			logger := logging.New(cmd.ErrOrStderr(), logging.Options{Format: logging.Text})
 			if fromEtcd != "" {
 				logging.Libraries(slog.New(slog.DiscardHandler), 0) // their errors come back as such
-				i := &etcdKeysImport{from: fromEtcd, client: client, to: to, kine: from, log: log}
+				i := &etcdKeysImport{from: fromEtcd, client: client, to: to, kine: from, logger: logger}
 				return flags.nameFlags(&client, i.run(cmd.Context(), cmd.OutOrStdout()))
 			}
-			return flags.nameFlags(&client, importKine(cmd.Context(), from, to, log, cmd.OutOrStdout()))
+			return flags.nameFlags(&client, importKine(cmd.Context(), from, to, logger, cmd.OutOrStdout()))
 		},
 	}
 	flags = addFlags(cmd, slices.Concat(
@@ -71,7 +71,7 @@ func newEtcdImport() *cobra.Command {
 	return cmd
 }
 
-func importKine(ctx context.Context, from, to string, log *slog.Logger, stdout io.Writer) error {
+func importKine(ctx context.Context, from, to string, logger *slog.Logger, stdout io.Writer) error {
 	if from == "" || to == "" {
 		return usagef("write where to read and where to write: --from-etcd URL, --from-etcd FILE for a snapshot, or --from-kine sqlite://state.db, and --dsn sqlite://etcd.db")
 	}
@@ -108,7 +108,7 @@ func importKine(ctx context.Context, from, to string, log *slog.Logger, stdout i
 		return unlessInterrupted(ctx, aboutKind(err))
 	}
 	defer target.Close()
-	i := &kineImport{table: table, extent: extent, living: map[string]kept{}, leases: map[int64]bool{}, log: log}
+	i := &kineImport{table: table, extent: extent, living: map[string]kept{}, leases: map[int64]bool{}, logger: logger}
 	return i.run(ctx, target, to, stdout)
 }
 
@@ -116,7 +116,7 @@ func importKine(ctx context.Context, from, to string, log *slog.Logger, stdout i
 type kineImport struct {
 	table  *kine.Table
 	extent kine.Extent
-	log    *slog.Logger
+	logger *slog.Logger
 
 	after  int64           // revision of the last row that was read
 	ended  bool            // there is no more
@@ -173,7 +173,7 @@ func (k *kineImport) interrupted(to changelog.Log, dsn string, rows int64) error
 
 func (k *kineImport) tell(rows int64) {
 	if k.due() {
-		k.log.Info("importing", "rows", rows, "of", k.extent.Rows)
+		k.logger.Info("importing", "rows", rows, "of", k.extent.Rows)
 	}
 }
 

@@ -22,7 +22,7 @@ type etcdKeysImport struct {
 	client upstream.Etcd
 	to     string
 	kine   string // that was named, too
-	log    *slog.Logger
+	logger *slog.Logger
 	pace
 }
 
@@ -108,6 +108,6 @@ func (i *etcdKeysImport) open(ctx context.Context) (*upstream.Raw, error) {
 
 func (i *etcdKeysImport) tell(rows int64) {
 	if i.due() {
-		i.log.Info("importing", "rows", rows)
+		i.logger.Info("importing", "rows", rows)
 	}
 }

@@ -205,7 +205,7 @@ func TestEtcdImportInterrupted(t *testing.T) {
 		must(t, err)
 		defer target.Close()
 		// It tells its progress after the first page.
-		i := &kineImport{table: table, extent: extent, living: map[string]kept{}, leases: map[int64]bool{}, pace: pace{time.Unix(1, 0)}, log: slog.New(slog.NewTextHandler(endsAt(end), nil))}
+		i := &kineImport{table: table, extent: extent, living: map[string]kept{}, leases: map[int64]bool{}, pace: pace{time.Unix(1, 0)}, logger: slog.New(slog.NewTextHandler(endsAt(end), nil))}
 		err = i.run(ctx, target, dsn, io.Discard)
 		first := importPage - 1 // one row is kine's own
 		want := fmt.Sprintf("interrupted after %d of %d rows; plinth does not serve what is in %s: %s, then import again", first, extent.Rows, dialects.Describe(dsn), emptying(dsn))

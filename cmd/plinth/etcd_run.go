@@ -39,14 +39,14 @@ type etcdRun struct {
 // run serves until ctx ends, then stops gracefully. more, which may be nil, adds pages. begun is
 // called when the server is ready: what it says must not hide why a start has failed.
 func (o *etcdOptions) run(ctx context.Context, stdout io.Writer, more func(*http.ServeMux), begun func()) error {
-	silence := logging.Libraries(o.log, o.logging.Verbosity)
-	limitMemory(0, o.log)
+	silence := logging.Libraries(o.logger, o.logging.Verbosity)
+	limitMemory(0, o.logger)
 	defer memory.Keep()()
 	start := time.Now()
 	r := &etcdRun{o: o}
 	err := inTime(ctx, func() error { return r.open(ctx, more) })
 	if err != nil && ctx.Err() != nil {
-		o.log.Info("stopped before plinth was ready", "err", oneLine(err))
+		o.logger.Info("stopped before plinth was ready", "err", oneLine(err))
 		return nil
 	}
 	if err != nil {
@@ -55,12 +55,12 @@ func (o *etcdOptions) run(ctx context.Context, stdout io.Writer, more func(*http
 	}
 	begun()
 	urls := r.urls()
-	o.log.Info("ready", "urls", strings.Join(urls, ","), "database", dialects.Describe(r.database.dsn), "new", r.database.log.Made(), "took", time.Since(start))
+	o.logger.Info("ready", "urls", strings.Join(urls, ","), "database", dialects.Describe(r.database.dsn), "new", r.database.log.Made(), "took", time.Since(start))
 	fmt.Fprintf(stdout, "%s   # serving etcd's API from %s\n", r.environment(), dialects.Describe(r.database.dsn))
-	notify(o.log, readyState(urls[0]))
+	notify(o.logger, readyState(urls[0]))
 	<-ctx.Done()
-	o.log.Info("stopping", "reason", context.Cause(ctx))
-	notify(o.log, stoppingState)
+	o.logger.Info("stopping", "reason", context.Cause(ctx))
+	notify(o.logger, stoppingState)
 	silence()
 	return r.stop()
 }
@@ -82,7 +82,7 @@ func (r *etcdRun) open(ctx context.Context, more func(*http.ServeMux)) (err erro
 	if r.database, err = r.o.openDatabase(ctx); err != nil {
 		return err
 	}
-	r.o.server.Log, r.o.server.ClientURLs = r.o.log, r.advertised()
+	r.o.server.Log, r.o.server.ClientURLs = r.o.logger, r.advertised()
 	r.server = etcd.New(r.database.store, r.database.log, r.o.server)
 	pages := http.NewServeMux()
 	pages.Handle("/", r.server.Pages())
@@ -99,9 +99,9 @@ func (r *etcdRun) begin() {
 	ctx, end := context.WithCancel(context.Background())
 	r.end = end
 	r.work.Go(func() { r.server.Run(ctx) })
-	r.work.Go(func() { r.o.tls.run(ctx, r.o.log) })
-	r.work.Go(func() { r.o.compaction.run(ctx, r.database.store, r.o.log) })
-	r.work.Go(func() { r.database.mark.Keep(ctx, r.database.store.Revision, r.o.log) })
+	r.work.Go(func() { r.o.tls.run(ctx, r.o.logger) })
+	r.work.Go(func() { r.o.compaction.run(ctx, r.database.store, r.o.logger) })
+	r.work.Go(func() { r.database.mark.Keep(ctx, r.database.store.Revision, r.o.logger) })
 	r.transport.Serve(slices.Concat(r.listeners, r.pages)...)
 }
 
@@ -133,10 +133,10 @@ func (r *etcdRun) stop() error {
 	r.work.Wait()
 	err = errors.Join(err, r.database.store.Close())
 	if err != nil {
-		r.o.log.Warn("stopped", "took", time.Since(begun), "err", err)
+		r.o.logger.Warn("stopped", "took", time.Since(begun), "err", err)
 		return err
 	}
-	r.o.log.Info("stopped", "took", time.Since(begun))
+	r.o.logger.Info("stopped", "took", time.Since(begun))
 	return nil
 }
 

@@ -193,7 +193,7 @@ func (t *etcdTLS) verify(c tls.ConnectionState) error {
 const renewEvery = time.Hour
 
 // run takes up files that change, and renews the certificate of --auto-tls, until ctx ends.
-func (t *etcdTLS) run(ctx context.Context, log *slog.Logger) {
+func (t *etcdTLS) run(ctx context.Context, logger *slog.Logger) {
 	if t.chooser == nil {
 		return
 	}
@@ -201,18 +201,18 @@ func (t *etcdTLS) run(ctx context.Context, log *slog.Logger) {
 		followed := make(chan struct{})
 		defer func() { <-followed }()
 		go func() {
-			files.Follow(ctx, log, "authorities of clients", []string{t.trustedCA}, t.loadClients)
+			files.Follow(ctx, logger, "authorities of clients", []string{t.trustedCA}, t.loadClients)
 			close(followed)
 		}()
 	}
 	if t.own != nil {
-		t.renew(ctx, log)
+		t.renew(ctx, logger)
 		return
 	}
-	t.chooser.Run(ctx, log)
+	t.chooser.Run(ctx, logger)
 }
 
-func (t *etcdTLS) renew(ctx context.Context, log *slog.Logger) {
+func (t *etcdTLS) renew(ctx context.Context, logger *slog.Logger) {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
 	for {
@@ -225,7 +225,7 @@ func (t *etcdTLS) renew(ctx context.Context, log *slog.Logger) {
 			continue
 		}
 		if _, err := t.own.Renew(); err != nil {
-			log.Error("the certificate cannot be renewed", "err", err)
+			logger.Error("the certificate cannot be renewed", "err", err)
 		}
 	}
 }

@@ -57,9 +57,9 @@ func newExport() *cobra.Command {
   plinth export --dsn postgres://plinth@db.example.com/plinth --etcd https://127.0.0.1:2379 \
     --etcd-cafile ca.crt --etcd-certfile client.crt --etcd-keyfile client.key`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log := logging.New(cmd.ErrOrStderr(), logging.Options{Format: logging.Text})
+			logger := logging.New(cmd.ErrOrStderr(), logging.Options{Format: logging.Text})
 			logging.Libraries(slog.New(slog.DiscardHandler), 0) // their errors come back as such
-			return o.run(cmd.Context(), log, cmd.OutOrStdout())
+			return o.run(cmd.Context(), logger, cmd.OutOrStdout())
 		},
 	}
 	addFlags(cmd, slices.Concat(
@@ -105,7 +105,7 @@ func isAddress(etcd string) bool {
 	return err == nil && bad == nil && !strings.ContainsAny(etcd, "/")
 }
 
-func (o *exportOptions) run(ctx context.Context, log *slog.Logger, stdout io.Writer) error {
+func (o *exportOptions) run(ctx context.Context, logger *slog.Logger, stdout io.Writer) error {
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -124,18 +124,18 @@ func (o *exportOptions) run(ctx context.Context, log *slog.Logger, stdout io.Wri
 	}
 	defer source.Close()
 	if served, err := servedNow(ctx, source); err == nil && served && !o.dryRun {
-		log.Warn("a plinth serves the database, or was killed a moment ago; what it writes from now on is not exported", "dsn", dialects.Describe(o.from))
+		logger.Warn("a plinth serves the database, or was killed a moment ago; what it writes from now on is not exported", "dsn", dialects.Describe(o.from))
 	}
-	ex := &upstream.Export{From: source, Layout: layout, Encryption: providers, EventTTL: o.eventTTL, Progress: progressLog(log, "exporting", "of")}
+	ex := &upstream.Export{From: source, Layout: layout, Encryption: providers, EventTTL: o.eventTTL, Progress: progressLog(logger, "exporting", "of")}
 	if err := ex.Survey(ctx); err != nil { // before the target is made
 		return unlessEnded(ctx, o.explain(err))
 	}
-	ex.Abandoning = func(err error) { log.Warn("the export has failed; what it has written is removed", "err", err) }
+	ex.Abandoning = func(err error) { logger.Warn("the export has failed; what it has written is removed", "err", err) }
 	report, err := o.write(ctx, ex)
 	if err != nil {
 		return unlessEnded(ctx, err)
 	}
-	o.warn(log, report)
+	o.warn(logger, report)
 	if o.output != "" {
 		return printAs(stdout, o.output, report)
 	}
@@ -199,16 +199,16 @@ func (o *exportOptions) write(ctx context.Context, ex *upstream.Export) (upstrea
 }
 
 // warn logs what the user must not overlook.
-func (o *exportOptions) warn(log *slog.Logger, r upstream.ExportReport) {
+func (o *exportOptions) warn(logger *slog.Logger, r upstream.ExportReport) {
 	lost := 0
 	for _, s := range r.NotWritten {
 		lost += len(s.Keys)
 	}
 	if lost > 0 {
-		log.Warn("objects were not written; the report says which and why", "objects", lost)
+		logger.Warn("objects were not written; the report says which and why", "objects", lost)
 	}
 	if !o.dryRun && r.EtcdRevision < r.Revision {
-		log.Warn("clients may have seen revisions that the etcd has not reached yet; restart them, or export to a file",
+		logger.Warn("clients may have seen revisions that the etcd has not reached yet; restart them, or export to a file",
 			"plinth", r.Revision, "etcd", r.EtcdRevision)
 	}
 }

@@ -68,9 +68,9 @@ func newImport() *cobra.Command {
     --etcd-cafile ca.crt --etcd-certfile client.crt --etcd-keyfile client.key
   plinth import --kine sqlite:///var/lib/rancher/k3s/server/db/state.db --dsn sqlite://plinth-data/plinth.db`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log := logging.New(cmd.ErrOrStderr(), logging.Options{Format: logging.Text})
+			logger := logging.New(cmd.ErrOrStderr(), logging.Options{Format: logging.Text})
 			logging.Libraries(slog.New(slog.DiscardHandler), 0) // their errors come back as such
-			return o.run(cmd.Context(), log, cmd.OutOrStdout())
+			return o.run(cmd.Context(), logger, cmd.OutOrStdout())
 		},
 	}
 	addFlags(cmd, slices.Concat(
@@ -134,7 +134,7 @@ func (o *importOptions) checkFollow() error {
 // snapshot tells whether --etcd names a file.
 func (o *importOptions) snapshot() bool { return o.kine == "" && !strings.Contains(o.from, "://") }
 
-func (o *importOptions) run(ctx context.Context, log *slog.Logger, stdout io.Writer) error {
+func (o *importOptions) run(ctx context.Context, logger *slog.Logger, stdout io.Writer) error {
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -147,8 +147,8 @@ func (o *importOptions) run(ctx context.Context, log *slog.Logger, stdout io.Wri
 		return usagef("--encryption-provider-config: %v", err)
 	}
 	defer providers.Close()
-	im := &upstream.Import{Layout: layout, Encryption: providers, Progress: progressLog(log, "importing", "keys"), Tell: o.telling(log)}
-	if err := warnSilence(log, func() error { return o.open(ctx, im) }); err != nil {
+	im := &upstream.Import{Layout: layout, Encryption: providers, Progress: progressLog(logger, "importing", "keys"), Tell: o.telling(logger)}
+	if err := warnSilence(logger, func() error { return o.open(ctx, im) }); err != nil {
 		return unlessInterrupted(ctx, err)
 	}
 	defer func() { closeOne(im.From, ctx.Err()) }()
@@ -160,10 +160,10 @@ func (o *importOptions) run(ctx context.Context, log *slog.Logger, stdout io.Wri
 		return err
 	}
 	if n := notTaken(report); n > 0 {
-		log.Warn("objects were not taken; the report says which and why", "objects", n)
+		logger.Warn("objects were not taken; the report says which and why", "objects", n)
 	}
 	if at := stillRuns(layout, report); at != "" && !o.snapshot() && !o.dryRun {
-		log.Warn("a kube-apiserver runs, or was killed a moment ago; what it writes from now on is not taken", "address", at)
+		logger.Warn("a kube-apiserver runs, or was killed a moment ago; what it writes from now on is not taken", "address", at)
 	}
 	if o.output != "" {
 		return printAs(stdout, o.output, report)
@@ -172,9 +172,9 @@ func (o *importOptions) run(ctx context.Context, log *slog.Logger, stdout io.Wri
 }
 
 // warnSilence warns if the source takes long to be opened.
-func warnSilence(log *slog.Logger, open func() error) error {
+func warnSilence(logger *slog.Logger, open func() error) error {
 	const patience = 4 * time.Second
-	warning := time.AfterFunc(patience, func() { log.Warn("no answer from the source yet; waiting for it") })
+	warning := time.AfterFunc(patience, func() { logger.Warn("no answer from the source yet; waiting for it") })
 	defer warning.Stop()
 	return open()
 }

@@ -16,7 +16,7 @@ import (
 // What an import says: how far it is while it runs, and at its end a report of what was imported and what was not.
 
 // telling returns a function that logs where an import that follows is, and what keeps any from going on.
-func (o *importOptions) telling(log *slog.Logger) func(upstream.Step) {
+func (o *importOptions) telling(logger *slog.Logger) func(upstream.Step) {
 	inStep, ending := false, false
 	return func(s upstream.Step) {
 		away := s.Away.Round(time.Second)
@@ -29,25 +29,25 @@ func (o *importOptions) telling(log *slog.Logger) func(upstream.Step) {
 		}
 		switch {
 		case s.Err != nil && s.Ending:
-			log.Warn("the rest cannot be taken now; trying again until another Ctrl-C, which ends at once and leaves a database that is not served", why...)
+			logger.Warn("the rest cannot be taken now; trying again until another Ctrl-C, which ends at once and leaves a database that is not served", why...)
 		case s.Err != nil && !o.follow:
-			log.Warn("cannot go on now; waiting", why...)
+			logger.Warn("cannot go on now; waiting", why...)
 		case s.Err != nil:
-			log.Warn("cannot go on now; trying again", why...)
+			logger.Warn("cannot go on now; trying again", why...)
 		case s.Back && s.Revision == 0: // within the objects
-			log.Info("goes on again", "after", away)
+			logger.Info("goes on again", "after", away)
 		case s.Back:
-			log.Info("goes on again", "after", away, "revision", s.Revision, "behind", s.Behind)
+			logger.Info("goes on again", "after", away, "revision", s.Revision, "behind", s.Behind)
 		case s.Ending && !ending:
 			ending = true
-			log.Info("taking the rest; another Ctrl-C ends at once and leaves a database that is not served")
+			logger.Info("taking the rest; another Ctrl-C ends at once and leaves a database that is not served")
 		case s.Ending:
-			log.Info("took the rest", "revision", s.Revision, "behind", s.Behind, "changes", s.Changes)
+			logger.Info("took the rest", "revision", s.Revision, "behind", s.Behind, "changes", s.Changes)
 		case !inStep && s.Behind < nearlyInStep:
 			inStep = true
-			log.Info("in step with the source; stop the kube-apiservers, then press Ctrl-C here", "revision", s.Revision, "behind", s.Behind)
+			logger.Info("in step with the source; stop the kube-apiservers, then press Ctrl-C here", "revision", s.Revision, "behind", s.Behind)
 		default:
-			log.Info("following", "revision", s.Revision, "behind", s.Behind, "changes", s.Changes)
+			logger.Info("following", "revision", s.Revision, "behind", s.Behind, "changes", s.Changes)
 		}
 	}
 }

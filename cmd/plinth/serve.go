@@ -64,7 +64,7 @@ func newServe() *cobra.Command {
 // serveOptions is what the flags of serve set.
 type serveOptions struct {
 	config     server.Config
-	log        logging.Options
+	logging    logging.Options
 	keep       keepOptions
 	release    releaseOptions
 	gates      string
@@ -73,8 +73,8 @@ type serveOptions struct {
 
 func newServeOptions() *serveOptions {
 	return &serveOptions{
-		config: server.Config{Audit: audit.NewOptions(), Authentication: authn.NewOptions(), Authorization: authz.NewOptions()},
-		log:    logging.Options{Format: logging.Text},
+		config:  server.Config{Audit: audit.NewOptions(), Authentication: authn.NewOptions(), Authorization: authz.NewOptions()},
+		logging: logging.Options{Format: logging.Text},
 	}
 }
 
@@ -97,14 +97,14 @@ func (o *serveOptions) run(cmd *cobra.Command, flags *flagTable) error {
 	warnOfVariables(cmd, os.Environ(), o.config.Log)
 	o.config.Flags = shownFlags(cmd)
 	begun := func() { warnOfPassword(flags, &o.config.DSN, o.config.Log) }
-	return serve(cmd.Context(), o.config, o.log.Verbosity, cmd.OutOrStdout(), begun)
+	return serve(cmd.Context(), o.config, o.logging.Verbosity, cmd.OutOrStdout(), begun)
 }
 
 // begin opens the log, and sets what upstream's libraries keep for the whole process.
 func (o *serveOptions) begin(stderr io.Writer) {
-	o.log.Dial = logging.NewDial(o.log.Verbosity)
-	o.config.Debugging.SetVerbosity = o.log.Dial.Set
-	o.config.Log = logging.New(stderr, o.log)
+	o.logging.Dial = logging.NewDial(o.logging.Verbosity)
+	o.config.Debugging.SetVerbosity = o.logging.Dial.Set
+	o.config.Log = logging.New(stderr, o.logging)
 	capabilities.Setup(o.privileged, 0)
 }
 
@@ -140,10 +140,10 @@ func shownFlags(cmd *cobra.Command) flagz.Reader {
 
 // warnOfPassword warns of a password on the command line, which every user of the machine can
 // read.
-func warnOfPassword(flags *flagTable, dsn *string, log *slog.Logger) {
+func warnOfPassword(flags *flagTable, dsn *string, logger *slog.Logger) {
 	f := flags.lookup(dsn)
 	if _, fromVariable := f.Annotations[fromEnv]; f.Changed && !fromVariable && dialects.HasPassword(*dsn) {
-		log.Warn("the password in --dsn is shown to every user of this machine by ps; write it in PLINTH_DB_PASSWORD, or in a file that PLINTH_DB_PASSWORD_FILE names")
+		logger.Warn("the password in --dsn is shown to every user of this machine by ps; write it in PLINTH_DB_PASSWORD, or in a file that PLINTH_DB_PASSWORD_FILE names")
 	}
 }
 
@@ -184,7 +184,7 @@ func runServer(ctx context.Context, c server.Config, verbosity logging.Verbosity
 
 // limitMemory keeps the process within given bytes, or GOMEMLIMIT, or the memory limit of its container, and
 // returns which it is; 0 if there is none.
-func limitMemory(given int64, log *slog.Logger) int64 {
+func limitMemory(given int64, logger *slog.Logger) int64 {
 	if given > 0 {
 		memory.LimitTo(given)
 		return given
@@ -192,9 +192,9 @@ func limitMemory(given int64, log *slog.Logger) int64 {
 	limit, err := memory.Limit()
 	switch {
 	case err != nil:
-		log.Warn("cannot read the container's memory limit; set GOMEMLIMIT to nine tenths of it, or to off", "err", err)
+		logger.Warn("cannot read the container's memory limit; set GOMEMLIMIT to nine tenths of it, or to off", "err", err)
 	case limit > 0:
-		log.Info("memory is limited to 90% of what the container may use; GOMEMLIMIT sets another limit", "limitMiB", limit>>20)
+		logger.Info("memory is limited to 90% of what the container may use; GOMEMLIMIT sets another limit", "limitMiB", limit>>20)
 	}
 	if limit = memory.InForce(); limit == 0 {
 		return 0

@@ -32,7 +32,7 @@ func (o *serveOptions) flags() []Flag {
 		grouped("Kubelets", kubeletFlags(c)),
 		grouped("Limits and shutdown", limitFlags(c)),
 		grouped("Audit", theirs.auditFlags()),
-		grouped("Logs", []Flag{verbosityFlag(&o.log.Verbosity, "the libraries of Kubernetes log"), logFormatFlag(&o.log.Format)}),
+		grouped("Logs", []Flag{verbosityFlag(&o.logging.Verbosity, "the libraries of Kubernetes log"), logFormatFlag(&o.logging.Format)}),
 		grouped("Debugging", debuggingFlags(c)),
 	)
 	return append(all, theirs.hidden(all)...)

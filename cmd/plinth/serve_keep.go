@@ -14,7 +14,7 @@ type keepOptions struct {
 }
 
 // parse returns what the flags say, nil if they say nothing.
-func (o *keepOptions) parse() (*changelog.Keep, error) {
+func (o *keepOptions) parse() (*changelog.Retention, error) {
 	text := strings.Join(o.rules, "\n")
 	if o.file != "" {
 		file, err := os.ReadFile(o.file)
@@ -33,5 +33,5 @@ func (o *keepOptions) parse() (*changelog.Keep, error) {
 	if len(rules) == 0 {
 		return nil, nil
 	}
-	return changelog.NewKeep(rules...), nil
+	return changelog.NewRetention(rules...), nil
 }

@@ -40,9 +40,9 @@ func inTime(ctx context.Context, start func() error) error {
 
 // notify tells the service manager that started the process, such as systemd for a unit with
 // Type=notify, what the process is about to do. Without one it does nothing.
-func notify(log *slog.Logger, state string) {
+func notify(logger *slog.Logger, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		log.Warn("the service manager could not be told", "err", err)
+		logger.Warn("the service manager could not be told", "err", err)
 	}
 }
 

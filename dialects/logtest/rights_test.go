@@ -76,7 +76,7 @@ func worksAs(t testing.TB, dsn string) {
 	ctx := context.Background()
 	revision := l.write(changelog.Change{Key: "/registry/core/configmaps/default/" + randomName(), Value: []byte(`{"metadata":{}}`)})
 	for _, err := range []error{
-		func() error { _, err := l.Compact(ctx, revision, 10, changelog.NewKeep()); return err }(),
+		func() error { _, err := l.Compact(ctx, revision, 10, changelog.NewRetention()); return err }(),
 		l.Raise(ctx, revision+10),
 		l.SetMarks(ctx, map[string]string{"a": "b"}),
 		l.SetMarks(ctx, map[string]string{"a": ""}),

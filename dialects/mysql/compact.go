@@ -12,8 +12,8 @@ import (
 // Compact sweeps the next rows and moves the floor over them. The row of meta that says
 // how far the sweep came is the compactors' lock. The write lock is taken last, for
 // moving the floor, so writers go on while rows are deleted.
-func (l compaction) Compact(ctx context.Context, through int64, limit int, keep *changelog.Keep) (changelog.Compacted, error) {
-	return l.inStep(ctx, func(tx *txn) (changelog.Compacted, error) { return compact(ctx, tx, through, limit, keep) })
+func (l compaction) Compact(ctx context.Context, through int64, limit int, retention *changelog.Retention) (changelog.Compacted, error) {
+	return l.inStep(ctx, func(tx *txn) (changelog.Compacted, error) { return compact(ctx, tx, through, limit, retention) })
 }
 
 // Supersede deletes the next predecessors. The compactors' lock is that of Compact.
@@ -70,7 +70,7 @@ func (l *database) transact(ctx context.Context, f func(*txn) error) error {
 	return unknown(err)
 }
 
-func compact(ctx context.Context, tx *txn, through int64, limit int, keep *changelog.Keep) (c changelog.Compacted, err error) {
+func compact(ctx context.Context, tx *txn, through int64, limit int, retention *changelog.Retention) (c changelog.Compacted, err error) {
 	if c.Swept, c.Busy, err = tx.lockSweep(ctx); err != nil {
 		return c, err
 	}
@@ -87,11 +87,11 @@ func compact(ctx context.Context, tx *txn, through int64, limit int, keep *chang
 	if err != nil {
 		return c, err
 	}
-	if err := useKeep(ctx, tx, keep, since, c.Floor); err != nil {
+	if err := useRetention(ctx, tx, retention, since, c.Floor); err != nil {
 		return c, err
 	}
-	if keep != nil {
-		if c.Kept, err = move(ctx, tx, c.Swept, upto, keep); err != nil {
+	if retention != nil {
+		if c.Kept, err = move(ctx, tx, c.Swept, upto, retention); err != nil {
 			return c, err
 		}
 	}

@@ -11,9 +11,9 @@ import (
 
 // Trim deletes rows of past that have expired. It looks whether there are any before it takes the
 // compactors' lock.
-func (l compaction) Trim(ctx context.Context, keep *changelog.Keep, now int64, limit int) (c changelog.Compacted, err error) {
+func (l compaction) Trim(ctx context.Context, retention *changelog.Retention, now int64, limit int) (c changelog.Compacted, err error) {
 	var due bool
-	if keep == nil {
+	if retention == nil {
 		err = l.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM past) OR EXISTS (SELECT 1 FROM kept)`).Scan(&due)
 	} else {
 		err = l.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM past WHERE expires <= ?)`, now).Scan(&due)
@@ -28,13 +28,13 @@ func (l compaction) Trim(ctx context.Context, keep *changelog.Keep, now int64, l
 		if _, c.Busy, err = tx.lockSweep(ctx); err != nil || c.Busy {
 			return c, err
 		}
-		c.Deleted, err = trim(ctx, tx, keep, now, limit)
+		c.Deleted, err = trim(ctx, tx, retention, now, limit)
 		return c, err
 	})
 }
 
-func trim(ctx context.Context, tx *txn, keep *changelog.Keep, now int64, limit int) (int64, error) {
-	if keep == nil {
+func trim(ctx context.Context, tx *txn, retention *changelog.Retention, now int64, limit int) (int64, error) {
+	if retention == nil {
 		if _, err := tx.ExecContext(ctx, `DELETE FROM kept`); err != nil {
 			return 0, err
 		}
@@ -71,18 +71,18 @@ func scanOld(rows *sql.Rows, err error) (old []changelog.Old, _ error) {
 }
 
 // Refit gives rows of past another expiry.
-func (l compaction) Refit(ctx context.Context, keep *changelog.Keep, after int64, limit int) (changelog.Compacted, error) {
+func (l compaction) Refit(ctx context.Context, retention *changelog.Retention, after int64, limit int) (changelog.Compacted, error) {
 	return l.inStep(ctx, func(tx *txn) (c changelog.Compacted, err error) {
 		c.Swept = after
 		if _, c.Busy, err = tx.lockSweep(ctx); err != nil || c.Busy {
 			return c, err
 		}
-		err = refit(ctx, tx, &c, keep, limit)
+		err = refit(ctx, tx, &c, retention, limit)
 		return c, err
 	})
 }
 
-func refit(ctx context.Context, tx *txn, c *changelog.Compacted, keep *changelog.Keep, limit int) error {
+func refit(ctx context.Context, tx *txn, c *changelog.Compacted, retention *changelog.Retention, limit int) error {
 	rows, err := scanOld(tx.QueryContext(ctx, `
 		SELECT id, `+"`key`"+`, until_id, until_at, expires FROM past
 		WHERE id > ?
@@ -91,7 +91,7 @@ func refit(ctx context.Context, tx *txn, c *changelog.Compacted, keep *changelog
 		return err
 	}
 	c.Swept = rows[len(rows)-1].ID
-	changed, counts := keep.Refit(rows)
+	changed, counts := retention.Refit(rows)
 	if err := setExpiry(ctx, tx, changed); err != nil {
 		return err
 	}

@@ -12,10 +12,10 @@ import (
 // Compact sweeps the next rows and moves the floor over them. The row of meta that says
 // how far the sweep came is the compactors' lock. The write lock is taken last, for
 // moving the floor, so writers go on while rows are deleted.
-func (l compaction) Compact(ctx context.Context, through int64, limit int, keep *changelog.Keep) (changelog.Compacted, error) {
+func (l compaction) Compact(ctx context.Context, through int64, limit int, retention *changelog.Retention) (changelog.Compacted, error) {
 	var c changelog.Compacted
 	err := pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
-		c, err = compact(ctx, tx, through, limit, keep)
+		c, err = compact(ctx, tx, through, limit, retention)
 		return err
 	})
 	if err != nil {
@@ -24,7 +24,7 @@ func (l compaction) Compact(ctx context.Context, through int64, limit int, keep 
 	return c, nil
 }
 
-func compact(ctx context.Context, tx pgx.Tx, through int64, limit int, keep *changelog.Keep) (c changelog.Compacted, err error) {
+func compact(ctx context.Context, tx pgx.Tx, through int64, limit int, retention *changelog.Retention) (c changelog.Compacted, err error) {
 	if c.Swept, c.Busy, err = lockSweep(ctx, tx); err != nil {
 		return c, err
 	}
@@ -41,11 +41,11 @@ func compact(ctx context.Context, tx pgx.Tx, through int64, limit int, keep *cha
 	if err != nil {
 		return c, err
 	}
-	if err := useKeep(ctx, tx, keep, since, c.Floor); err != nil {
+	if err := useRetention(ctx, tx, retention, since, c.Floor); err != nil {
 		return c, err
 	}
-	if keep != nil {
-		if c.Kept, err = move(ctx, tx, c.Swept, upto, keep); err != nil {
+	if retention != nil {
+		if c.Kept, err = move(ctx, tx, c.Swept, upto, retention); err != nil {
 			return c, err
 		}
 	}

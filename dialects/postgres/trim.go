@@ -10,16 +10,16 @@ import (
 
 // Trim deletes rows of past that have expired. It looks whether there are any before it takes the
 // compactors' lock.
-func (l compaction) Trim(ctx context.Context, keep *changelog.Keep, now int64, limit int) (c changelog.Compacted, err error) {
+func (l compaction) Trim(ctx context.Context, retention *changelog.Retention, now int64, limit int) (c changelog.Compacted, err error) {
 	var due bool
-	if keep == nil {
+	if retention == nil {
 		err = l.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM past) OR EXISTS (SELECT FROM kept)`).Scan(&due)
 	} else {
 		err = l.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM past WHERE expires <= $1)`, now).Scan(&due)
 	}
 	if err == nil && due {
 		err = l.inStep(ctx, &c, func(tx pgx.Tx) (err error) {
-			c.Deleted, err = trim(ctx, tx, keep, now, limit)
+			c.Deleted, err = trim(ctx, tx, retention, now, limit)
 			return err
 		})
 	}
@@ -39,8 +39,8 @@ func (l *database) inStep(ctx context.Context, c *changelog.Compacted, step func
 	})
 }
 
-func trim(ctx context.Context, tx pgx.Tx, keep *changelog.Keep, now int64, limit int) (int64, error) {
-	if keep == nil {
+func trim(ctx context.Context, tx pgx.Tx, retention *changelog.Retention, now int64, limit int) (int64, error) {
+	if retention == nil {
 		if _, err := tx.Exec(ctx, `DELETE FROM kept`); err != nil {
 			return 0, err
 		}
@@ -61,16 +61,16 @@ func trim(ctx context.Context, tx pgx.Tx, keep *changelog.Keep, now int64, limit
 }
 
 // Refit gives rows of past another expiry.
-func (l compaction) Refit(ctx context.Context, keep *changelog.Keep, after int64, limit int) (changelog.Compacted, error) {
+func (l compaction) Refit(ctx context.Context, retention *changelog.Retention, after int64, limit int) (changelog.Compacted, error) {
 	c := changelog.Compacted{Swept: after}
-	err := l.inStep(ctx, &c, func(tx pgx.Tx) error { return refit(ctx, tx, &c, keep, limit) })
+	err := l.inStep(ctx, &c, func(tx pgx.Tx) error { return refit(ctx, tx, &c, retention, limit) })
 	if err != nil {
 		return changelog.Compacted{}, fmt.Errorf("fit the past to other rules: %w", l.classify(err))
 	}
 	return c, nil
 }
 
-func refit(ctx context.Context, tx pgx.Tx, c *changelog.Compacted, keep *changelog.Keep, limit int) error {
+func refit(ctx context.Context, tx pgx.Tx, c *changelog.Compacted, retention *changelog.Retention, limit int) error {
 	found, err := tx.Query(ctx, `SELECT id, key, until_id, until_at, expires FROM past WHERE id > $1 ORDER BY id LIMIT $2::bigint`, c.Swept, limit)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func refit(ctx context.Context, tx pgx.Tx, c *changelog.Compacted, keep *changel
 		return err
 	}
 	c.Swept = rows[len(rows)-1].ID
-	changed, counts := keep.Refit(rows)
+	changed, counts := retention.Refit(rows)
 	if err := setExpiry(ctx, tx, changed); err != nil {
 		return err
 	}

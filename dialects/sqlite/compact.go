@@ -13,14 +13,14 @@ import (
 // Compact sweeps the next rows and moves the floor over them. Each row swept takes its
 // predecessor with it: older ones went when the predecessor was swept. So the cost does
 // not depend on how long a key's history is.
-func (l compaction) Compact(ctx context.Context, through int64, limit int, keep *changelog.Keep) (changelog.Compacted, error) {
+func (l compaction) Compact(ctx context.Context, through int64, limit int, retention *changelog.Retention) (changelog.Compacted, error) {
 	var c changelog.Compacted
 	err := l.transact(ctx, func(w *writer) (err error) {
 		if l.held() {
 			c.Busy = true
 			return errNothing
 		}
-		c, err = w.compact(through, limit, keep)
+		c, err = w.compact(through, limit, retention)
 		return err
 	})
 	if err != nil && err != errNothing {
@@ -29,7 +29,7 @@ func (l compaction) Compact(ctx context.Context, through int64, limit int, keep 
 	return c, nil
 }
 
-func (w *writer) compact(through int64, limit int, keep *changelog.Keep) (c changelog.Compacted, err error) {
+func (w *writer) compact(through int64, limit int, retention *changelog.Retention) (c changelog.Compacted, err error) {
 	var newest, since int64
 	err = w.scan(`
 		SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'),
@@ -44,11 +44,11 @@ func (w *writer) compact(through int64, limit int, keep *changelog.Keep) (c chan
 	if err != nil {
 		return c, err
 	}
-	if err := w.useKeep(keep, since, c.Floor); err != nil {
+	if err := w.useRetention(retention, since, c.Floor); err != nil {
 		return c, err
 	}
-	if keep != nil {
-		if c.Kept, err = w.move(c.Swept, upto, keep); err != nil {
+	if retention != nil {
+		if c.Kept, err = w.move(c.Swept, upto, retention); err != nil {
 			return c, err
 		}
 	}

@@ -11,9 +11,9 @@ import (
 
 // Trim deletes rows of past that have expired. It looks whether there are any before it keeps others
 // from writing.
-func (l compaction) Trim(ctx context.Context, keep *changelog.Keep, now int64, limit int) (c changelog.Compacted, err error) {
+func (l compaction) Trim(ctx context.Context, retention *changelog.Retention, now int64, limit int) (c changelog.Compacted, err error) {
 	var due bool
-	if keep == nil {
+	if retention == nil {
 		err = l.reads.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM past) OR EXISTS (SELECT 1 FROM kept)`).Scan(&due)
 	} else {
 		err = l.reads.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM past WHERE expires <= ?)`, now).Scan(&due)
@@ -25,7 +25,7 @@ func (l compaction) Trim(ctx context.Context, keep *changelog.Keep, now int64, l
 				c.Busy = true
 				return errNothing
 			}
-			if c.Deleted, err = w.trim(keep, now, limit); err != nil {
+			if c.Deleted, err = w.trim(retention, now, limit); err != nil {
 				return err
 			}
 			return w.turn()
@@ -37,8 +37,8 @@ func (l compaction) Trim(ctx context.Context, keep *changelog.Keep, now int64, l
 	return c, nil
 }
 
-func (w *writer) trim(keep *changelog.Keep, now int64, limit int) (int64, error) {
-	if keep == nil {
+func (w *writer) trim(retention *changelog.Retention, now int64, limit int) (int64, error) {
+	if retention == nil {
 		if _, err := w.exec(`DELETE FROM kept`); err != nil {
 			return 0, err
 		}
@@ -58,14 +58,14 @@ func (w *writer) trim(keep *changelog.Keep, now int64, limit int) (int64, error)
 }
 
 // Refit gives rows of past another expiry.
-func (l compaction) Refit(ctx context.Context, keep *changelog.Keep, after int64, limit int) (changelog.Compacted, error) {
+func (l compaction) Refit(ctx context.Context, retention *changelog.Retention, after int64, limit int) (changelog.Compacted, error) {
 	c := changelog.Compacted{Swept: after}
 	err := l.transact(ctx, func(w *writer) error {
 		if l.pastHeld() {
 			c.Busy = true
 			return errNothing
 		}
-		if err := w.refit(&c, keep, limit); err != nil {
+		if err := w.refit(&c, retention, limit); err != nil {
 			return err
 		}
 		return w.turn()
@@ -76,7 +76,7 @@ func (l compaction) Refit(ctx context.Context, keep *changelog.Keep, after int64
 	return c, nil
 }
 
-func (w *writer) refit(c *changelog.Compacted, keep *changelog.Keep, limit int) (err error) {
+func (w *writer) refit(c *changelog.Compacted, retention *changelog.Retention, limit int) (err error) {
 	var rows []changelog.Old
 	err = w.rowsOf(`SELECT id, key, until_id, until_at, expires FROM past WHERE id > ? ORDER BY id LIMIT ?`,
 		[]any{c.Swept, limit}, func(row []driver.Value) {
@@ -87,7 +87,7 @@ func (w *writer) refit(c *changelog.Compacted, keep *changelog.Keep, limit int) 
 		return err
 	}
 	c.Swept = rows[len(rows)-1].ID
-	changed, counts := keep.Refit(rows)
+	changed, counts := retention.Refit(rows)
 	if len(changed) > 0 {
 		if err := w.setExpiry(changed); err != nil {
 			return err

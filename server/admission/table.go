@@ -14,6 +14,8 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/features"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/kubernetes/pkg/auth/nodeidentifier"
 	"k8s.io/kubernetes/plugin/pkg/admission/admit"
 	"k8s.io/kubernetes/plugin/pkg/admission/alwayspullimages"
@@ -49,6 +51,7 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/admission/storage/storageclass/setdefault"
 	"k8s.io/kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection"
 
+	"github.com/plinth-io/plinth/server/admission/policies"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -168,4 +171,22 @@ var limitRangePrefix = object.Prefix("", "limitranges")
 // hasLimits tells whether a namespace has LimitRanges. Most namespaces have none.
 func hasLimits(o *Options, namespace string) bool {
 	return anyUnder(o.Store, limitRangePrefix, namespace+"/")
+}
+
+func (o *Options) policies(c *configuration) policies.Options {
+	return policies.Options{
+		Store: o.Store, Kinds: o.Kinds, Client: o.Client, Authorizer: o.Authorizer, Skip: unasked, Manifests: c.manifests(),
+	}
+}
+
+func validatingPolicies(o *Options, c *configuration) (apiadmission.Interface, error) {
+	return policies.NewValidating(o.policies(c))
+}
+
+// mutatingPolicies builds the plugin if upstream's feature is on.
+func mutatingPolicies(o *Options, c *configuration) (apiadmission.Interface, error) {
+	if !utilfeature.DefaultFeatureGate.Enabled(features.MutatingAdmissionPolicy) {
+		return Chain{}, nil // asks nobody
+	}
+	return policies.NewMutating(o.policies(c))
 }

@@ -36,8 +36,8 @@ type Config struct {
 	Kinds *kind.Registry
 	// Extensions is told of the group versions that extension servers have.
 	Extensions *Services
-	// Log gets what an operator should know; nil: nothing.
-	Log *slog.Logger
+	// Logger gets what an operator should know; nil: nothing.
+	Logger *slog.Logger
 }
 
 // APIServices keeps the APIService objects, which say who serves which group version. Every
@@ -58,8 +58,8 @@ type APIServices struct {
 
 // NewAPIServices returns APIServices for config. It starts nothing.
 func NewAPIServices(config Config) (*APIServices, error) {
-	if config.Log == nil {
-		config.Log = slog.New(slog.DiscardHandler)
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	api, err := apiregistrationclient.NewForConfig(config.Client)
 	if err != nil {
@@ -112,7 +112,7 @@ func (a *APIServices) hand(ev *sqlstore.Event) {
 	}
 	object, err := decodeAPIService(ev.Entry)
 	if err != nil {
-		a.config.Log.Error("APIService cannot be served", "name", apiServiceName(ev.Entry), "err", err)
+		a.config.Logger.Error("APIService cannot be served", "name", apiServiceName(ev.Entry), "err", err)
 		return
 	}
 	a.remote.Put(object)
@@ -129,10 +129,10 @@ func (a *APIServices) Run(ctx context.Context) {
 	defer a.names.ShutDown()
 	wg.Go(func() { a.remote.Poll(ctx) })
 	if err := a.begin(ctx); err != nil {
-		a.config.Log.Warn("group versions could not be registered", "err", err)
+		a.config.Logger.Warn("group versions could not be registered", "err", err)
 	}
 	close(a.begun)
-	wg.Go(func() { reconcile.Work(ctx, a.config.Log, "APIService", a.names, a.reconcile) })
+	wg.Go(func() { reconcile.Work(ctx, a.config.Logger, "APIService", a.names, a.reconcile) })
 	wg.Go(func() { a.followAgain(ctx, custom.DefinitionPrefix, a.definitionChanged) })
 	wg.Go(func() { a.watchOver(ctx) })
 	a.followAgain(ctx, apiServicePrefix, a.changed)
@@ -188,7 +188,7 @@ func (a *APIServices) begin(ctx context.Context) error {
 func (a *APIServices) followAgain(ctx context.Context, prefix string, f func(*sqlstore.Event)) {
 	for ctx.Err() == nil {
 		if err := lister.Follow(ctx, a.config.Store, prefix, func() {}, f); err != nil {
-			a.config.Log.Warn("changes were lost; reading anew", "prefix", prefix, "err", err)
+			a.config.Logger.Warn("changes were lost; reading anew", "prefix", prefix, "err", err)
 			a.again(ctx)
 		}
 		_ = sleep.For(ctx, lister.RetryRead)
@@ -201,11 +201,11 @@ func (a *APIServices) again(ctx context.Context) {
 		a.names.Add(name)
 	}
 	if err := a.Load(ctx); err != nil && ctx.Err() == nil {
-		a.config.Log.Debug("APIServices could not be read", "err", err)
+		a.config.Logger.Debug("APIServices could not be read", "err", err)
 	}
 	for prefix, f := range map[string]func(*sqlstore.Event){custom.DefinitionPrefix: a.definitionChanged, apiServicePrefix: a.changed} {
 		if _, err := lister.Read(ctx, a.config.Store, prefix, f); err != nil && ctx.Err() == nil {
-			a.config.Log.Debug("objects could not be read", "prefix", prefix, "err", err)
+			a.config.Logger.Debug("objects could not be read", "prefix", prefix, "err", err)
 		}
 	}
 }

@@ -24,12 +24,12 @@ const (
 	checkEvery      = 30 * time.Second
 	checkAgainFirst = 100 * time.Millisecond
 	checkWorkers    = 5
-	// mostWords is the longest pause between two writes of a failure whose message changes.
-	mostWords = 10 * time.Minute
+	// maxMessagePause is the longest pause between two writes of a failure whose message changes.
+	maxMessagePause = 10 * time.Minute
 )
 
 // errUnavailable is the error of a check that failed. The object's condition says why.
-var errUnavailable = fmt.Errorf("the extension server is away: %w", reconcile.ErrTold)
+var errUnavailable = fmt.Errorf("the extension server is away: %w", reconcile.ErrReported)
 
 // availability keeps the condition Available of APIServices that name a Service
 // (upstream: kube-aggregator/pkg/controllers/status/remote).
@@ -71,7 +71,7 @@ func (a *APIServices) keepAvailability(ctx context.Context) {
 	defer v.names.ShutDown()
 	defer cancel()
 	for range checkWorkers {
-		wg.Go(func() { reconcile.Work(ctx, a.config.Log, "APIService", v.names, v.check) })
+		wg.Go(func() { reconcile.Work(ctx, a.config.Logger, "APIService", v.names, v.check) })
 	}
 	for _, prefix := range []string{lister.ServicePrefix, lister.EndpointsPrefix, lister.SlicePrefix} {
 		wg.Go(func() { a.followAgain(ctx, prefix, func(ev *sqlstore.Event) { v.addressChanged(prefix, ev) }) })
@@ -150,7 +150,7 @@ func (v *availability) worthTelling(object *apiregistration.APIService, found ap
 		return true
 	}
 	e := v.a.config.Store.Get(apiServicePrefix + object.Name)
-	return e == nil || reconcile.InOtherWords(told.LastTransitionTime.Time, time.UnixMilli(e.At), time.Now(), mostWords)
+	return e == nil || reconcile.MessageDue(told.LastTransitionTime.Time, time.UnixMilli(e.At), time.Now(), maxMessagePause)
 }
 
 const failedCheck = "FailedDiscoveryCheck"

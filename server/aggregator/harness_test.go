@@ -65,7 +65,7 @@ func (f *fixture) restart(extensions *Services) *APIServices {
 	f.t.Helper()
 	a, err := NewAPIServices(Config{
 		Client: f.api.Config, Store: f.api.Store, Kinds: f.api.Kinds, Extensions: extensions,
-		Log: slog.New(slog.NewTextHandler(f.t.Output(), nil)),
+		Logger: slog.New(slog.NewTextHandler(f.t.Output(), nil)),
 	})
 	if err != nil {
 		f.t.Fatal(err)

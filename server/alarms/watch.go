@@ -14,8 +14,8 @@ type Config struct {
 	// Facts returns those of this moment. It must not ask the database.
 	Facts func() Facts
 	// Tell makes an event when an alarm has begun or ended. After an error it is called again.
-	Tell func(context.Context, Change) error
-	Log  *slog.Logger
+	Tell   func(context.Context, Change) error
+	Logger *slog.Logger
 }
 
 // Change is the beginning or the end of an alarm.
@@ -132,10 +132,10 @@ func (s *state) holdsNot(now time.Time) {
 
 func (w *Watch) log(c Change) {
 	if c.Begins {
-		w.config.Log.Warn("an alarm begins", "alarm", c.Name, "what", c.Text, "detail", c.Detail)
+		w.config.Logger.Warn("an alarm begins", "alarm", c.Name, "what", c.Text, "detail", c.Detail)
 		return
 	}
-	w.config.Log.Info("an alarm has ended", "alarm", c.Name, "after", time.Since(c.Since))
+	w.config.Logger.Info("an alarm has ended", "alarm", c.Name, "after", time.Since(c.Since))
 }
 
 // tell makes the events that are missing. One that cannot be made is tried again at the next look.

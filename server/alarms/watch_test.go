@@ -31,7 +31,7 @@ func (d *desk) watch() *Watch {
 			}
 			return d.broken
 		},
-		Log: slog.New(slog.NewTextHandler(&d.log, nil)),
+		Logger: slog.New(slog.NewTextHandler(&d.log, nil)),
 	})
 }
 
@@ -164,7 +164,7 @@ func TestDatabaseSlow(t *testing.T) {
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
-		w := New(Config{Facts: func() Facts { looks++; return Facts{} }, Log: slog.New(slog.DiscardHandler)})
+		w := New(Config{Facts: func() Facts { looks++; return Facts{} }, Logger: slog.New(slog.DiscardHandler)})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*every+time.Second)
 		defer cancel()
 		w.Run(ctx)

@@ -32,7 +32,7 @@ type Authenticator struct {
 	audiences authenticator.Audiences
 	counts    counts
 	now       func() time.Time
-	log       *slog.Logger
+	logger    *slog.Logger
 	ended     ended
 }
 
@@ -42,7 +42,7 @@ type Authenticator struct {
 func NewAuthenticator(roots func() *x509.CertPool, tokens authenticator.Token) *Authenticator {
 	a := &Authenticator{
 		own: roots, tokens: newCarried(tokens), anonymous: newAnonymity(apiserver.AnonymousAuthConfig{Enabled: true}),
-		counts: newCounts(), now: time.Now, log: slog.New(slog.DiscardHandler),
+		counts: newCounts(), now: time.Now, logger: slog.New(slog.DiscardHandler),
 	}
 	a.Renew()
 	return a
@@ -70,7 +70,7 @@ var (
 func (a *Authenticator) User(r *http.Request) (user.Info, error) {
 	who, err := a.find(r)
 	if err != nil {
-		a.log.Debug("a request was not authenticated", "err", err)
+		a.logger.Debug("a request was not authenticated", "err", err)
 		a.tellEnded(r, err)
 		return nil, err
 	}
@@ -198,4 +198,27 @@ func (e Everybody) AuthenticateToken(ctx context.Context, token string) (*authen
 		return r, ok, err
 	}
 	return &authenticator.Response{Audiences: r.Audiences, User: authenticated(r.User)}, true, nil
+}
+
+var anonymous = &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}
+
+// anonymity says which requests may come from nobody in particular.
+type anonymity struct {
+	allowed bool
+	paths   map[string]bool // the only ones; none: all
+}
+
+func newAnonymity(c apiserver.AnonymousAuthConfig) anonymity {
+	a := anonymity{allowed: c.Enabled}
+	for _, condition := range c.Conditions {
+		if a.paths == nil {
+			a.paths = map[string]bool{}
+		}
+		a.paths[condition.Path] = true
+	}
+	return a
+}
+
+func (a *anonymity) allows(path string) bool {
+	return a.allowed && (a.paths == nil || a.paths[path])
 }

@@ -50,5 +50,5 @@ func (a *Authenticator) tellEnded(r *http.Request, err error) {
 	if more := a.ended.more.Swap(0); more > 0 {
 		attrs = append(attrs, "others", more)
 	}
-	a.log.Warn(what, attrs...)
+	a.logger.Warn(what, attrs...)
 }

@@ -16,7 +16,7 @@ func TestEndedCertificates(t *testing.T) {
 	ours, theirs := openPKI(t), openPKI(t)
 	var out bytes.Buffer
 	a := NewAuthenticator(ours.ClientCAs, nobody)
-	a.log = slog.New(slog.NewTextHandler(&out, nil))
+	a.logger = slog.New(slog.NewTextHandler(&out, nil))
 	now := time.Now()
 	a.now = func() time.Time { return now }
 	ask := func(c *x509.Certificate) {

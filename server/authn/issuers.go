@@ -36,7 +36,7 @@ type issuers struct {
 	ours       []string                       // issuers of service accounts, which nobody else may be
 	audiences  authenticator.Audiences
 	identity   string // of the server, in metrics
-	log        *slog.Logger
+	logger     *slog.Logger
 
 	read    string      // the content of file that is in use or can never be
 	wrong   bool        // it can never be
@@ -128,7 +128,7 @@ func (i *issuers) reload() (err error) {
 	if err != nil {
 		configmetrics.RecordAuthenticationConfigAutomaticReloadFailure(i.identity)
 		i.read, i.wrong = string(text), true
-		i.log.Error("the authentication configuration has changed and is wrong; the one before stays in use", "file", i.file, "err", err)
+		i.logger.Error("the authentication configuration has changed and is wrong; the one before stays in use", "file", i.file, "err", err)
 		return nil
 	}
 	if err := i.replace(c); err != nil {
@@ -137,7 +137,7 @@ func (i *issuers) reload() (err error) {
 	}
 	i.read, i.wrong = string(text), false
 	configmetrics.RecordAuthenticationConfigAutomaticReloadSuccess(i.identity, i.read)
-	i.log.Info("the authentication configuration has changed", "file", i.file, "issuers", len(c.JWT))
+	i.logger.Info("the authentication configuration has changed", "file", i.file, "issuers", len(c.JWT))
 	return nil
 }
 

@@ -39,7 +39,7 @@ type Config struct {
 
 	Store    *sqlstore.Store
 	Identity string // of the server, in metrics
-	Log      *slog.Logger
+	Logger   *slog.Logger
 }
 
 // Open returns an Authenticator. It reads the files that are configured; nothing is made that is
@@ -50,7 +50,7 @@ func Open(life context.Context, c Config) (*Authenticator, error) {
 		return nil, err
 	}
 	a := NewAuthenticator(c.Roots, nil)
-	a.owns, a.log, a.audiences, a.anonymous = c.Owns, c.Log, c.Audiences, newAnonymity(given.Anonymous)
+	a.owns, a.logger, a.audiences, a.anonymous = c.Owns, c.Logger, c.Audiences, newAnonymity(given.Anonymous)
 	if a.clients, err = openBundle("client CA file (--client-ca-file)", clientCA(c.Options)); err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func openIssuers(life context.Context, c Config, given kubeauthenticator.Config)
 	i := &issuers{
 		life: life, file: c.Options.AuthenticationConfigFile, algorithms: given.OIDCSigningAlgs,
 		anonymous: given.AuthenticationConfig.Anonymous.DeepCopy(), ours: c.Issuers, audiences: c.Audiences,
-		identity: c.Identity, log: c.Log, read: given.AuthenticationConfigData,
+		identity: c.Identity, logger: c.Logger, read: given.AuthenticationConfigData,
 	}
 	first, err := i.begin(given.AuthenticationConfig)
 	if err != nil {
@@ -171,7 +171,7 @@ func (a *Authenticator) Run(ctx context.Context) {
 	var following sync.WaitGroup
 	defer following.Wait()
 	follow := func(what, file string, load func() error) {
-		following.Go(func() { files.Follow(ctx, a.log, what, []string{file}, load) })
+		following.Go(func() { files.Follow(ctx, a.logger, what, []string{file}, load) })
 	}
 	if a.clients != nil {
 		follow("authorities of clients", a.clients.file, func() error { return a.renewFrom(a.clients) })
@@ -189,7 +189,7 @@ func (a *Authenticator) renewFrom(b *bundle) error {
 	changed, err := b.load()
 	if changed {
 		a.Renew()
-		a.log.Info("took up authorities", "file", b.file)
+		a.logger.Info("took up authorities", "file", b.file)
 	}
 	b.refused.Store(err != nil)
 	return err

@@ -24,7 +24,7 @@ import (
 // concurrent use.
 type Authorizer struct {
 	options  *Options
-	log      *slog.Logger
+	logger   *slog.Logger
 	rules    *Resolver
 	compiler compiler
 	text     string                                // of the configuration file at the start
@@ -56,7 +56,7 @@ type chain struct {
 }
 
 // New returns the authorizer that o describes, for what is in store; nil stands for the defaults.
-func New(store *sqlstore.Store, o *Options, log *slog.Logger) (*Authorizer, error) {
+func New(store *sqlstore.Store, o *Options, logger *slog.Logger) (*Authorizer, error) {
 	o = completed(o)
 	config, text, err := configuration(o)
 	if err != nil {
@@ -64,7 +64,7 @@ func New(store *sqlstore.Store, o *Options, log *slog.Logger) (*Authorizer, erro
 	}
 	in := newBound(store)
 	a := &Authorizer{
-		options: o, log: log, text: text, named: config, rules: newResolver(store, in), compiler: newCompiler(),
+		options: o, logger: logger, text: text, named: config, rules: newResolver(store, in), compiler: newCompiler(),
 		required: sets.New[apiserver.AuthorizerType](), kept: map[apiserver.AuthorizerType]authority{},
 	}
 	for _, c := range config.Authorizers {

@@ -3,6 +3,7 @@ package authz
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -10,6 +11,7 @@ import (
 	rbaclisters "k8s.io/client-go/listers/rbac/v1"
 	"k8s.io/kubernetes/pkg/registry/rbac/validation"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
+	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -113,4 +115,22 @@ func (r *Resolver) VisitRulesFor(ctx context.Context, who user.Info, namespace s
 		return
 	}
 	r.upstream.VisitRulesFor(about(ctx, who), who, namespace, visit)
+}
+
+// sorting is held while upstream makes roles and rules: it sorts lists of verbs in place that all roles share, and one
+// process may have several servers. A sorted list is not written to again, so the result may be read without the lock.
+var sorting sync.Mutex
+
+// BootstrapClusterRoles returns upstream's cluster roles of users and components.
+func BootstrapClusterRoles() []rbacv1.ClusterRole {
+	sorting.Lock()
+	defer sorting.Unlock()
+	return bootstrappolicy.ClusterRoles()
+}
+
+// nodeRules returns what every node may do.
+func nodeRules() []rbacv1.PolicyRule {
+	sorting.Lock()
+	defer sorting.Unlock()
+	return bootstrappolicy.NodeRules()
 }

@@ -39,12 +39,12 @@ func (a *Authorizer) Run(ctx context.Context, id string) {
 		switch {
 		case err != nil:
 			metrics.RecordAuthorizationConfigAutomaticReloadFailure(id)
-			a.log.Error("the authorization configuration was not taken up; the one before stays in force", "file", file, "err", err)
+			a.logger.Error("the authorization configuration was not taken up; the one before stays in force", "file", file, "err", err)
 		case changed:
 			metrics.RecordAuthorizationConfigAutomaticReloadSuccess(id, string(data))
-			a.log.Info("took up a new authorization configuration", "file", file)
+			a.logger.Info("took up a new authorization configuration", "file", file)
 		}
-	}, func(err error) { a.log.Debug("watch the authorization configuration", "file", file, "err", err) })
+	}, func(err error) { a.logger.Debug("watch the authorization configuration", "file", file, "err", err) })
 }
 
 // reload puts another configuration in force, and tells whether it differs from the one before.

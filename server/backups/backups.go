@@ -20,7 +20,7 @@ type Config struct {
 	Program string // version of this plinth
 	// Revision returns the newest revision of the server. While it rises, a backup makes way.
 	Revision func() int64
-	Log      *slog.Logger
+	Logger   *slog.Logger
 }
 
 // Backups makes them one at a time.

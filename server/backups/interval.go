@@ -65,15 +65,15 @@ func (b *Backups) WriteTo(ctx context.Context, o Interval) error {
 	if err != nil {
 		if ctx.Err() == nil {
 			b.figures.failure.SetToCurrentTime()
-			b.config.Log.Error("a backup failed; it is tried again", "dir", o.Dir, "err", err)
+			b.config.Logger.Error("a backup failed; it is tried again", "dir", o.Dir, "err", err)
 		}
 		return err
 	}
 	b.figures.success.SetToCurrentTime()
 	b.figures.bytes.Set(float64(taken.Size))
-	b.config.Log.Info("made a backup", "file", filepath.Join(o.Dir, name), "objects", taken.Rows, "revision", taken.Revision, "bytes", taken.Size, "took", time.Since(begun))
+	b.config.Logger.Info("made a backup", "file", filepath.Join(o.Dir, name), "objects", taken.Rows, "revision", taken.Revision, "bytes", taken.Size, "took", time.Since(begun))
 	if err := b.tidy(o); err != nil {
-		b.config.Log.Warn("old backups could not be removed", "dir", o.Dir, "err", err)
+		b.config.Logger.Warn("old backups could not be removed", "dir", o.Dir, "err", err)
 	}
 	return nil
 }

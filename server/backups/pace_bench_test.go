@@ -29,7 +29,7 @@ func compare(b *testing.B, writers int, paced bool) {
 	store := storetest.Open(b, "sqlite://"+filepath.Join(b.TempDir(), "plinth.db"), sqlstore.Options{})
 	pad := strings.Repeat("some text that is not quite the same again and again; ", 40)
 	storetest.PutMany(b, 100_000, func(i int) (*sqlstore.Entry, error) { return put(b.Context(), store, fmt.Sprintf("old%06d", i), pad) })
-	backups := New(Config{Source: store.Source(), Revision: store.Revision, Log: slog.New(slog.DiscardHandler)})
+	backups := New(Config{Source: store.Source(), Revision: store.Revision, Logger: slog.New(slog.DiscardHandler)})
 	var written atomic.Int64
 	ctx, cancel := context.WithCancel(b.Context())
 	var all sync.WaitGroup

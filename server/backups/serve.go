@@ -39,7 +39,7 @@ func (b *Backups) Serve(w http.ResponseWriter, r *http.Request) error {
 		if !to.begun {
 			return refusal(err)
 		}
-		b.config.Log.Warn("a backup was broken off", "sent", to.sent, "err", err)
+		b.config.Logger.Warn("a backup was broken off", "sent", to.sent, "err", err)
 	}
 	return nil
 }

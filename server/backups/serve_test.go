@@ -28,7 +28,7 @@ func opened(t *testing.T, dsn string, objects int) *Backups {
 		value := fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"default"},"data":{"a":"%x"}}`, name, i*i*7919)
 		return storetest.Put(context.Background(), store, "/registry/core/configmaps/default/"+name, value)
 	})
-	return New(Config{Source: store.Source(), Program: "v1", Revision: store.Revision, Log: slog.New(slog.DiscardHandler)})
+	return New(Config{Source: store.Source(), Program: "v1", Revision: store.Revision, Logger: slog.New(slog.DiscardHandler)})
 }
 
 func ask(t *testing.T, b *Backups, w http.ResponseWriter, target string) error {

@@ -15,18 +15,17 @@ import (
 	"github.com/plinth-io/plinth/server/lister"
 )
 
-// Bootstrap makes the objects that every cluster begins with and that are not there yet:
-// the system namespaces, the system priority classes, the default ServiceCIDR, the kubernetes
-// Service with its endpoint, and the day since when the use of secrets' tokens is noted.
-// Several servers may do so at once. Objects that are there are left as they are, but for the
-// endpoint, which moves with the server.
+// Bootstrap creates the objects with which every cluster begins, if they do not exist: the system namespaces
+// and priority classes, the default ServiceCIDR, the kubernetes Service with its endpoint, and the ConfigMap
+// with the date since which the use of token secrets is recorded. Several servers may call it at the same
+// time. It changes no existing object except the endpoint, which follows the server's address.
 //
-// An object that cannot be decrypted is there. It is named in the log, and Bootstrap succeeds: whoever
-// is to delete the object needs a server that runs.
+// An object that cannot be decrypted counts as existing. Bootstrap logs its name and succeeds, because the
+// operator needs a running server to delete it.
 func (c *Cluster) Bootstrap(ctx context.Context) error {
-	defer c.sealed.tell(c.config.Log)
+	defer c.sealed.logFound(c.config.Logger)
 	here := c.config.Here
-	// All at once, so that the creates share one or two commits.
+	// The creates run at the same time, so that they share one or two commits.
 	group, ctx := errgroup.WithContext(ctx)
 	for _, pc := range priorities.SystemPriorityClasses() {
 		group.Go(func() error {
@@ -86,7 +85,7 @@ func (c *clients) ensurePriorityClass(ctx context.Context, pc *schedulingv1.Prio
 	return orExists("priority class "+pc.Name, err)
 }
 
-// orExists takes an object that exists for success, because another server may have made it.
+// orExists returns nil if the object exists already, because another server may have created it.
 func orExists(what string, err error) error {
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		return nil

@@ -13,8 +13,8 @@ import (
 	clientrest "k8s.io/client-go/rest"
 )
 
-// clients are the few typed clients that are needed here; a whole clientset takes longer
-// to make than all of bootstrap's requests.
+// clients are the typed clients that this package needs. A whole clientset takes longer to make than all
+// requests of Bootstrap.
 type clients struct {
 	core         typedcore.CoreV1Interface
 	coordination typedcoordination.CoordinationV1Interface

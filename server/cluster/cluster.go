@@ -24,38 +24,37 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// Config says what a Cluster keeps, and how often it looks.
+// Config says what a Cluster maintains and how often.
 type Config struct {
 	// Client reaches the API as a user who may do everything.
 	Client *clientrest.Config
 	Store  *sqlstore.Store
-	// Here is this server among those of the cluster.
+	// Here is the address of this server.
 	Here Address
-	// Trust returns what extension servers need to know of this server; nil: nothing is
-	// published for them.
+	// Trust returns what extension servers need to trust this server; nil: nothing is published for them.
 	Trust func() (Trust, error)
 	Times Times
-	// Log gets what an operator should know; nil: nothing.
-	Log *slog.Logger
+	// Logger gets what an operator should know; nil: nothing.
+	Logger *slog.Logger
 }
 
 // Address is where clients inside a cluster find the API.
 type Address struct {
-	// IP of this server as others reach it; nil, or a loopback address, which says nothing
-	// to others: the kubernetes Service gets no endpoint.
+	// IP is this server's address as others reach it. If it is nil or a loopback address, the kubernetes
+	// Service gets no endpoint.
 	IP net.IP
-	// Port that this server listens on.
+	// Port is the port on which this server listens.
 	Port int
-	// Identity tells this server from others that may serve the same database and be
-	// endpoints of the same Service. Empty: there are no others.
+	// Identity distinguishes servers that share a database, which are all endpoints of the same Service.
+	// Empty: there are no other servers.
 	Identity string
 	// Version is the release of plinth.
 	Version string
-	// Tell returns where other servers say to this one that they have written, HOST:PORT; empty while
-	// this one hears of it otherwise. nil: it always does.
+	// Tell returns the HOST:PORT at which other servers notify this one of their writes. It is empty while
+	// this server does not need the notices. nil: it never needs them.
 	Tell func() string
-	// Ranges are where the addresses and node ports of Services are from; the kubernetes
-	// Service has the first address of the first range. The zero value stands for the defaults.
+	// Ranges are the ranges of addresses and node ports for Services; the kubernetes Service has the first
+	// address of the first range. The zero value stands for the defaults.
 	Ranges allocate.Ranges
 }
 
@@ -67,10 +66,10 @@ func (a Address) shared() bool { return a.Identity != "" }
 type Times struct {
 	// Maintain is the pause between two calls of Bootstrap: 10 seconds.
 	Maintain time.Duration
-	// CheckReplicas is how often servers look at each other's Leases: 5 seconds. They renew
-	// their own every other time, and a Lease runs out after three: 15 seconds.
+	// CheckReplicas is the pause between two checks of all servers' Leases: 5 seconds. A server renews its
+	// own Lease at every second check, and a Lease expires after three: 15 seconds.
 	CheckReplicas time.Duration
-	// Repair is how often the addresses and ports of Services are looked through: 3 minutes.
+	// Repair is the pause between two checks of the addresses and ports of all Services: 3 minutes.
 	Repair time.Duration
 	// EventTTL is how long an Event stays after its last change. Not positive: for ever.
 	EventTTL time.Duration
@@ -85,19 +84,19 @@ func (t Times) withDefaults() Times {
 	return t
 }
 
-// Cluster keeps what every cluster has.
+// Cluster maintains what every cluster has.
 type Cluster struct {
 	*clients
 	config      Config
-	begun       bool // Bootstrap has succeeded once; only Bootstrap uses it, which has one caller at a time
+	begun       bool // Bootstrap has succeeded once; only Bootstrap uses this field, and it has one caller at a time
 	policyReady atomic.Bool
 	sealed      sealed
 }
 
 // New returns a Cluster that has not started. It makes no request.
 func New(config Config) (*Cluster, error) {
-	if config.Log == nil {
-		config.Log = slog.New(slog.DiscardHandler)
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	config.Times = config.Times.withDefaults()
 	if config.Here.Ranges.Addresses == nil {
@@ -114,18 +113,18 @@ func New(config Config) (*Cluster, error) {
 	return &Cluster{clients: clients, config: config}, nil
 }
 
-// Run does the recurring work until ctx ends. When Run returns, none of its goroutines is left.
-// Bootstrap must have succeeded before.
+// Run does the recurring work until ctx ends, and returns when all its goroutines have ended. Call Bootstrap
+// first.
 func (c *Cluster) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for _, j := range c.jobs() {
-		all.Go(func() { j.run(ctx, c.config.Log) })
+		all.Go(func() { j.run(ctx, c.config.Logger) })
 	}
 	all.Go(func() { c.repairServices(ctx) })
 	all.Go(func() { c.keepTryingPolicy(ctx) })
 	if c.config.Times.EventTTL > 0 {
-		all.Go(func() { expireEvents(ctx, c.config.Store, c.config.Times.EventTTL, c.config.Log) })
+		all.Go(func() { expireEvents(ctx, c.config.Store, c.config.Times.EventTTL, c.config.Logger) })
 	}
 }
 

@@ -25,7 +25,7 @@ func bootstrap(t testing.TB, c *apitest.API, at cluster.Address) {
 func open(t testing.TB, c *apitest.API, at cluster.Address) *cluster.Cluster {
 	t.Helper()
 	opened, err := cluster.New(cluster.Config{
-		Client: c.Config, Store: c.Store, Here: at, Times: cluster.Times{CheckReplicas: checkEvery}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Client: c.Config, Store: c.Store, Here: at, Times: cluster.Times{CheckReplicas: checkEvery}, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

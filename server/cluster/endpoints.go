@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// fromMemory reads an object without asking the database whether there is a newer version: if there is, the
-// write that follows conflicts, and brings it.
+// fromMemory reads an object without asking the database for a newer version. If there is one, the following
+// write conflicts, and the retry reads it.
 var fromMemory = metav1.GetOptions{ResourceVersion: "0"}
 
 // attempts bounds how often a write that conflicts with another server's is tried again.
@@ -41,20 +41,21 @@ func (c *Cluster) Leave(ctx context.Context) error {
 	})
 }
 
-// beginEndpoint is ensureEndpoint for a start: a server whose database takes no writes, because its
-// disk is full, serves reads and deletes. Bootstrap is repeated.
+// beginEndpoint is ensureEndpoint for the start. It only logs the error if the database takes no writes, for
+// example because its disk is full: the server can still serve reads and deletes, and Bootstrap runs again
+// later.
 func (c *Cluster) beginEndpoint(ctx context.Context) error {
 	err := c.ensureEndpoint(ctx, c.config.Here, !c.begun)
 	if apierrors.IsServiceUnavailable(err) {
-		c.config.Log.Warn("the endpoint of the kubernetes Service could not be brought up to date; it is tried again", "err", err)
+		c.config.Logger.Warn("the endpoint of the kubernetes Service could not be brought up to date; it is tried again", "err", err)
 		return nil
 	}
 	return err
 }
 
-// ensureEndpoint makes the server's address one of the Service's endpoints; the only one
-// if no other server can be there. As in kube-apiserver, servers that share a database put their own
-// port there at their start only: servers with different ports would change it for ever.
+// ensureEndpoint adds the server's address to the Service's endpoints, or makes it the only one if no other
+// server is possible. As in kube-apiserver, servers that share a database write their port only when they
+// start: servers with different ports would otherwise overwrite each other's port for ever.
 func (c *clients) ensureEndpoint(ctx context.Context, at Address, atStart bool) error {
 	if !at.reachable() {
 		return nil
@@ -75,17 +76,16 @@ func (c *clients) ensureEndpoint(ctx context.Context, at Address, atStart bool) 
 	})
 }
 
-// reachable tells whether the address may stand in an EndpointSlice: validation refuses
-// loopback and unspecified addresses.
+// reachable reports whether the address may be in an EndpointSlice: validation refuses loopback and
+// unspecified addresses.
 func (a Address) reachable() bool {
 	return a.IP != nil && !a.IP.IsLoopback() && !a.IP.IsUnspecified()
 }
 
-// changeEndpoints applies change to the addresses of the Endpoints and, for newer
-// clients, of the EndpointSlice of the same name. All addresses have one port: that which is there if it
-// stays, else the given one. Each of the two writes starts from the addresses in its own object, because
-// between the writes another server may change both objects, and if one of them cannot be written, the
-// other one is.
+// changeEndpoints applies change to the addresses of the Endpoints object and of the EndpointSlice of the
+// same name, which newer clients read. All addresses have one port: the stored one if stays allows it, else
+// port. Each write starts from the addresses in its own object, because another server may change the objects
+// between the two writes, and one object is still written if the other cannot be.
 func (c *clients) changeEndpoints(ctx context.Context, port int, stays func(int) bool, change func(ips []string) []string) (failed error) {
 	for _, put := range []func(context.Context, int, func(int) bool, func([]string) []string) error{c.putEndpoints, c.putEndpointSlice} {
 		if err := retryOnConflict(func() error { return put(ctx, port, stays, change) }); err != nil && failed == nil {
@@ -98,8 +98,8 @@ func (c *clients) changeEndpoints(ctx context.Context, port int, stays func(int)
 func anyPort(int) bool { return true }
 func noPort(int) bool  { return false }
 
-// retryOnConflict calls write, which reads what is there before it writes, until it does not
-// conflict with another server's write.
+// retryOnConflict repeats write, which reads the object before it writes it, until it no longer conflicts
+// with the write of another server.
 func retryOnConflict(write func() error) (err error) {
 	for range attempts {
 		err = write()

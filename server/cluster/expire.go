@@ -19,39 +19,40 @@ import (
 var eventPrefix = object.Prefix("", "events") // of both groups' events
 
 const (
-	// expireAtOnce deletes share transactions without standing long before others' writes.
+	// expireAtOnce is the number of deletes that share transactions: few enough that other writes do not wait
+	// for long.
 	expireAtOnce = 64
-	// expireEvery is the shortest pause between two looks, so that events which come one
-	// by one go together.
+	// expireEvery is the shortest pause between two rounds, so that events which expire one by one share a
+	// transaction.
 	expireEvery = time.Second
 )
 
-// expireEvents deletes each Event when its last change is older than ttl, until ctx ends,
-// as kube-apiserver's --event-ttl has etcd do: finalizers do not hold Events, and watches
-// get DELETED events. A younger change is never deleted, because each delete expects the revision
-// that is too old.
+// expireEvents deletes each Event when its last change is older than ttl, until ctx ends. As with
+// kube-apiserver's --event-ttl, whose keys expire in etcd, finalizers do not delay it, and watches get
+// DELETED events. It never deletes an event that has changed since, because each delete expects the expired
+// revision.
 //
-// Every replica of a shared database may run it: the first one deletes an event, and the
-// others find it gone. The work is in proportion to the events that are written and that
-// expire; no other object is looked at, and no SQL runs but that of the deletes.
-func expireEvents(ctx context.Context, store *sqlstore.Store, ttl time.Duration, log *slog.Logger) {
+// Every replica of a shared database may run it: the first replica deletes the event, and the others find
+// that it is gone. The cost is proportional to the Events that are written and that expire. It reads no other
+// objects and runs no SQL except the deletes.
+func expireEvents(ctx context.Context, store *sqlstore.Store, ttl time.Duration, logger *slog.Logger) {
 	for ctx.Err() == nil {
 		x := &expiry{store: store, ttl: ttl, added: make(chan struct{}, 1)}
 		if err := x.run(ctx); err != nil {
-			log.Warn("changes of events were lost; reading anew", "err", err)
+			logger.Warn("changes of events were lost; reading anew", "err", err)
 			_ = sleep.For(ctx, lister.RetryRead)
 		}
 	}
 }
 
-// expiry knows the changes of events in the order of their age.
+// expiry holds the changes of events, sorted by age.
 type expiry struct {
 	store *sqlstore.Store
 	ttl   time.Duration
-	added chan struct{} // has a token when changes is not empty any more
+	added chan struct{} // has a token when changes has become non-empty
 
 	mu      sync.Mutex
-	changes []aged // oldest first, superseded ones too; guarded by mu
+	changes []aged // oldest first, including superseded ones; guarded by mu
 }
 
 // aged is one write of an event.
@@ -63,7 +64,7 @@ type aged struct {
 
 func byRevision(a, b aged) int { return cmp.Compare(a.revision, b.revision) }
 
-// run returns when ctx ends, or when changes were lost.
+// run runs until ctx ends or changes are lost.
 func (x *expiry) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var following sync.WaitGroup
@@ -128,8 +129,8 @@ func (x *expiry) wait(ctx context.Context, pause time.Duration) {
 	_ = sleep.For(ctx, pause)
 }
 
-// expire deletes the events that are older than ttl at now, and returns the pause until the
-// next look; 0 if there are no events.
+// expire deletes the events that are older than ttl at now, and returns the pause before the next round; 0 if
+// there are no events.
 func (x *expiry) expire(ctx context.Context, now time.Time) time.Duration {
 	before := now.Add(-x.ttl).UnixMilli()
 	for ctx.Err() == nil {
@@ -150,8 +151,8 @@ func (x *expiry) expire(ctx context.Context, now time.Time) time.Duration {
 	return max(time.UnixMilli(x.changes[0].at).Add(x.ttl).Sub(now), expireEvery)
 }
 
-// take removes the next changes that are older than before from the queue, at most
-// expireAtOnce. It skips events that have changed since or are gone.
+// take removes from the queue the next changes that are older than before, at most expireAtOnce of them. It
+// skips events that have changed again or are gone.
 func (x *expiry) take(before int64) (old []aged) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -169,8 +170,8 @@ func (x *expiry) take(before int64) (old []aged) {
 	return old
 }
 
-// delete returns the events that have to be tried again because the database was away. After
-// a commit with an unknown outcome the next try sees whether the event is gone.
+// delete deletes events and returns those to try again because the database was unavailable. If the outcome
+// of a commit is unknown, the next try finds out whether the event is gone.
 func (x *expiry) delete(ctx context.Context, old []aged) (kept []aged) {
 	var mu sync.Mutex
 	var group errgroup.Group

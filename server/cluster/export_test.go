@@ -31,9 +31,9 @@ func (c *Cluster) Replica(ttl time.Duration) (round func(context.Context) error)
 // KeepReplica runs that job of Run which keeps the servers' Leases.
 func (c *Cluster) KeepReplica(ctx context.Context) {
 	j := c.replicaJob()
-	j.run(ctx, c.config.Log)
+	j.run(ctx, c.config.Logger)
 }
 
 // InTheMaking returns for how long the repair leaves addresses and ports alone that were taken for
 // a Service which is not stored.
-var InTheMaking = inTheMaking
+var InTheMaking = allocationGrace

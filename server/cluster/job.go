@@ -9,14 +9,14 @@ import (
 // job is work that is done at a fixed interval.
 type job struct {
 	every  time.Duration
-	atOnce bool            // do it also at the start
-	due    <-chan struct{} // do it also when this can be received from; nil: never
+	atOnce bool            // also run it at the start
+	due    <-chan struct{} // also run it when this channel has a value; nil: never
 	do     func(context.Context) error
 	failed string // what the log says when do begins to fail
 }
 
 // run does the job until ctx ends.
-func (j *job) run(ctx context.Context, log *slog.Logger) {
+func (j *job) run(ctx context.Context, logger *slog.Logger) {
 	tick := time.NewTicker(j.every)
 	defer tick.Stop()
 	for failed, skip := false, j.atOnce; ; skip = false {
@@ -30,7 +30,7 @@ func (j *job) run(ctx context.Context, log *slog.Logger) {
 		}
 		err := j.do(ctx)
 		if err != nil && !failed && ctx.Err() == nil {
-			log.Warn(j.failed, "err", err)
+			logger.Warn(j.failed, "err", err)
 		}
 		failed = err != nil
 	}

@@ -14,9 +14,8 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
-// The Service through which pods reach the API, as kube-apiserver makes it: the first
-// address of its service range, and the port that HTTPS has.
-// https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
+// The Service through which pods reach the API. As in kube-apiserver, it has the first address of the service
+// range and the port of HTTPS. https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
 const (
 	serviceName = "kubernetes"
 	servicePort = 443
@@ -37,13 +36,14 @@ func (c *clients) ensureService(ctx context.Context, at Address) error {
 }
 
 const (
-	// halfMade is how long a Service may be in the making by another server.
-	halfMade = 5 * time.Second
+	// serviceGrace is how long another server may take between reserving the address and creating the
+	// Service.
+	serviceGrace = 5 * time.Second
 	lookHalf = 50 * time.Millisecond
 )
 
-// createService creates the Service. It waits while the address is taken for a Service of this
-// name that is not there: another server is about to create it, or has died before it did.
+// createService creates the Service. If the address is reserved for a Service of this name that does not
+// exist, it waits: another server is about to create the Service, or has died before it did.
 func (c *clients) createService(ctx context.Context, at Address, want *corev1.Service) error {
 	services, addresses := c.core.Services(metav1.NamespaceDefault), c.networking.IPAddresses()
 	for begun := time.Now(); ; {
@@ -53,19 +53,19 @@ func (c *clients) createService(ctx context.Context, at Address, want *corev1.Se
 		}
 		address, err := addresses.Get(ctx, want.Spec.ClusterIP, metav1.GetOptions{})
 		switch {
-		case apierrors.IsNotFound(err) && time.Since(begun) < halfMade: // the address was released meanwhile
+		case apierrors.IsNotFound(err) && time.Since(begun) < serviceGrace: // the address has been released
 			if err := sleep.For(ctx, lookHalf); err != nil {
 				return err
 			}
 			continue
 		case err != nil || address.Spec.ParentRef == nil || *address.Spec.ParentRef != kubernetesRef:
-			// Another Service has the address. An event reports it; the server starts all the same.
-			return c.report(ctx, kubernetesObject, "KubernetesServiceNotCreated", refused.Error())
+			// Another Service has the address. An event reports that, and the server starts nevertheless.
+			return c.reportFault(ctx, kubernetesObject, "KubernetesServiceNotCreated", refused.Error())
 		}
 		if _, err := services.Get(ctx, serviceName, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return err
 		}
-		if !at.shared() || time.Since(begun) >= halfMade {
+		if !at.shared() || time.Since(begun) >= serviceGrace {
 			left := metav1.NewPreconditionDeleteOptions(string(address.UID))
 			if err := addresses.Delete(ctx, address.Name, *left); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 				return err

@@ -23,18 +23,17 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
-// EnsurePolicy makes upstream's bootstrap roles and bindings, and adds to those that are there
-// what they lack, unless their annotation rbac.authorization.kubernetes.io/autoupdate says
-// "false". What is there is compared in the store, and all writes are made at once, so that they
-// share a few commits.
+// EnsurePolicy creates upstream's bootstrap roles and bindings, and adds what is missing to those that exist,
+// unless their annotation rbac.authorization.kubernetes.io/autoupdate is "false". It compares them with the
+// store, and writes all changes at the same time, so that they share a few commits.
 func (c *Cluster) EnsurePolicy(ctx context.Context) error {
 	p := policy{c.clients, c.config.Store}
 	if err := ifServed(p.migrate(ctx)); err != nil {
 		return fmt.Errorf("bootstrap roles: %w", err)
 	}
-	var group errgroup.Group // without a context of its own: what fails must not keep the rest from being made
+	var group errgroup.Group // without a context: one failure must not cancel the other writes
 	for _, reconcile := range p.all(ctx) {
-		group.Go(func() error { return ifServed(retry.OnError(retry.DefaultBackoff, passing, reconcile)) })
+		group.Go(func() error { return ifServed(retry.OnError(retry.DefaultBackoff, isTransient, reconcile)) })
 	}
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("bootstrap roles: %w", err)
@@ -43,12 +42,12 @@ func (c *Cluster) EnsurePolicy(ctx context.Context) error {
 	return nil
 }
 
-// PolicyReady tells whether EnsurePolicy has succeeded. Upstream has this as the check
-// poststarthook/rbac/bootstrap-roles.
+// PolicyReady reports whether EnsurePolicy has succeeded. Upstream's check poststarthook/rbac/bootstrap-roles
+// is the same.
 func (c *Cluster) PolicyReady() bool { return c.policyReady.Load() }
 
-// ownRoles are the roles for plinth's own resources. Who may view a namespace may read its history, of
-// which he sees what he may get.
+// ownRoles are the roles for plinth's own resources. Whoever may view a namespace may also read its history,
+// as far as the rights on each object allow.
 func ownRoles() []rbacv1.ClusterRole {
 	return []rbacv1.ClusterRole{{
 		ObjectMeta: metav1.ObjectMeta{
@@ -62,7 +61,7 @@ func ownRoles() []rbacv1.ClusterRole {
 	}}
 }
 
-// ownBindings give rights to plinth itself: kubelets ask what the user may do who calls them.
+// ownBindings give plinth its own rights: a kubelet asks the API what its caller, which is plinth, may do.
 func ownBindings() []rbacv1.ClusterRoleBinding {
 	return []rbacv1.ClusterRoleBinding{{
 		ObjectMeta: metav1.ObjectMeta{
@@ -75,10 +74,11 @@ func ownBindings() []rbacv1.ClusterRoleBinding {
 	}}
 }
 
-// StatusPath is where a server tells of itself. Who may read its metrics may read that, too.
+// StatusPath is the path of a server's status. Whoever may read its metrics may also read this path.
 const StatusPath = "/plinth/status"
 
-// clusterRolesOfUpstream has the right to StatusPath in the role for monitoring.
+// clusterRolesOfUpstream returns upstream's roles, with the right to read StatusPath added to the monitoring
+// role.
 func clusterRolesOfUpstream() []rbacv1.ClusterRole {
 	roles := authz.BootstrapClusterRoles()
 	for i := range roles {
@@ -92,20 +92,20 @@ func clusterRolesOfUpstream() []rbacv1.ClusterRole {
 // retryPolicy is the pause before EnsurePolicy is tried again.
 const retryPolicy = 5 * time.Second
 
-// keepTryingPolicy calls EnsurePolicy until it succeeds: a full disk at the start, for example,
-// must not leave a server without the roles of its release.
+// keepTryingPolicy calls EnsurePolicy until it succeeds, so that for example a full disk at the start does
+// not leave the server without the roles of its release.
 func (c *Cluster) keepTryingPolicy(ctx context.Context) {
 	for !c.PolicyReady() && sleep.For(ctx, retryPolicy) == nil {
 		if err := c.EnsurePolicy(ctx); err != nil {
-			c.config.Log.Debug("bootstrap roles could not be brought up to date; it is tried again", "err", err)
+			c.config.Logger.Debug("bootstrap roles could not be brought up to date; it is tried again", "err", err)
 		}
 	}
 }
 
-// passing tells whether an error may be gone the next time.
-func passing(err error) bool { return apierrors.IsConflict(err) || apierrors.IsServiceUnavailable(err) }
+// isTransient reports whether the same request may succeed later.
+func isTransient(err error) bool { return apierrors.IsConflict(err) || apierrors.IsServiceUnavailable(err) }
 
-// policy brings roles and bindings in line with upstream's.
+// policy reconciles roles and bindings with upstream's.
 type policy struct {
 	*clients
 	store *sqlstore.Store
@@ -144,7 +144,7 @@ func (p policy) all(ctx context.Context) (each []func() error) {
 	return each
 }
 
-// The types below are upstream's clients, but for reading from the store.
+// The types below are upstream's clients, except that they read from the store.
 
 type clusterRoles struct {
 	reconciliation.ClusterRoleModifier
@@ -186,7 +186,7 @@ func (r roleBindings) Get(namespace, name string) (reconciliation.RoleBinding, e
 	return reconciliation.RoleBindingAdapter{RoleBinding: binding}, err
 }
 
-// existing reads an object from the store. It is the caller's own.
+// existing returns a copy of an object in the store.
 func existing[T any](store *sqlstore.Store, resource, namespace, name string) (*T, error) {
 	e := store.Get(object.Key(object.Prefix(rbacv1.GroupName, resource), namespace, name))
 	if e == nil {
@@ -195,9 +195,8 @@ func existing[T any](store *sqlstore.Store, resource, namespace, name string) (*
 	return lister.DecodeAnew[T](e)
 }
 
-// migrate copies roles and bindings of before Kubernetes 1.9 and 1.14 to the names that their
-// contents have today (upstream: registry/rbac/rest, primeAggregatedClusterRoles and
-// primeSplitClusterRoleBindings).
+// migrate copies the contents of roles and bindings from before Kubernetes 1.9 and 1.14 to their present
+// names (upstream: registry/rbac/rest, primeAggregatedClusterRoles and primeSplitClusterRoleBindings).
 func (p policy) migrate(ctx context.Context) error {
 	for before, today := range bootstrappolicy.ClusterRolesToAggregate() {
 		role, err := existing[rbacv1.ClusterRole](p.store, "clusterroles", "", before)

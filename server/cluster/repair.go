@@ -25,9 +25,9 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
-// inTheMaking is how long an address or a port may be allocated for a Service that is not
-// stored yet: twice as long as a request may take, so that clocks may differ.
-func inTheMaking(requestTimeout time.Duration) time.Duration {
+// allocationGrace is how long an address or a port may be allocated before its Service is stored: twice the
+// time that a request may take, because clocks may differ.
+func allocationGrace(requestTimeout time.Duration) time.Duration {
 	return 2 * max(requestTimeout, 30*time.Second)
 }
 
@@ -36,39 +36,38 @@ var (
 	cidrPrefix    = object.Prefix(networkingv1.GroupName, "servicecidrs")
 )
 
-// repair keeps the addresses and ports that Services have and those that are allocated the
-// same, as upstream's repair loops do: a server may have died between the two writes, or
-// somebody may have changed one of them. Events report what cannot be repaired. It runs in
-// every server, as in every kube-apiserver: most passes find nothing, and of two servers that
-// repair the same, one succeeds.
+// repair reconciles the addresses and ports of Services with those that are allocated, as upstream's repair
+// loops do. They differ if a server has died between the two writes, or if somebody has changed one of them.
+// Events report what cannot be repaired. Every server runs it, as every kube-apiserver does: most passes find
+// nothing, and if two servers repair the same object, one of them succeeds.
 type repair struct {
 	*clients
-	store *sqlstore.Store
-	ports *allocate.Ports // the node ports of Services
-	grace time.Duration
-	log   *slog.Logger
+	store  *sqlstore.Store
+	ports  *allocate.Ports // the node ports of Services
+	grace  time.Duration
+	logger *slog.Logger
 }
 
-// repairServices repairs at once and every so often, and brings an IPAddress back as soon as
-// it is deleted under a Service, until ctx ends.
+// repairServices repairs all Services at once and then at intervals, until ctx ends. If somebody deletes the
+// IPAddress of a Service, it restores the IPAddress immediately.
 func (c *Cluster) repairServices(ctx context.Context) {
-	r := c.newRepair(inTheMaking(c.config.Times.Request))
+	r := c.newRepair(allocationGrace(c.config.Times.Request))
 	var following sync.WaitGroup
 	defer following.Wait()
-	// A pass runs each time the follower begins, since it does not see earlier changes.
+	// A pass runs each time the follower begins, because the follower does not see earlier changes.
 	begun := make(chan struct{}, 1)
 	following.Go(func() { r.followAddresses(ctx, begun) })
 	passes := job{
 		every: c.config.Times.Repair, due: begun, do: r.pass,
 		failed: "addresses and ports of Services could not be repaired; it is tried again",
 	}
-	passes.run(ctx, c.config.Log)
+	passes.run(ctx, c.config.Logger)
 }
 
-// newRepair returns a repair that leaves alone what was allocated less than grace ago.
+// newRepair returns a repair that ignores allocations younger than grace.
 func (c *Cluster) newRepair(grace time.Duration) *repair {
 	ports := allocate.NewPorts(c.config.Store, c.config.Here.Ranges.NodePorts)
-	return &repair{clients: c.clients, store: c.config.Store, ports: ports, grace: grace, log: c.config.Log}
+	return &repair{clients: c.clients, store: c.config.Store, ports: ports, grace: grace, logger: c.config.Logger}
 }
 
 func (r *repair) followAddresses(ctx context.Context, begun chan<- struct{}) {
@@ -96,13 +95,13 @@ func (r *repair) addressChanged(ctx context.Context, ev *sqlstore.Event) {
 	}
 	if svc := r.service(address.Spec.ParentRef); svc != nil && hasAddress(svc, address.Name) {
 		if err := r.checkAddresses(ctx, svc); err != nil && ctx.Err() == nil {
-			r.log.Debug("addresses of a Service could not be repaired; it is tried again", "namespace", svc.Namespace, "name", svc.Name, "err", err)
+			r.logger.Debug("addresses of a Service could not be repaired; it is tried again", "namespace", svc.Namespace, "name", svc.Name, "err", err)
 		}
 	}
 }
 
-// readable returns an error if a Service, an IPAddress or a ServiceCIDR cannot be decrypted. Nothing
-// is repaired then: the lists would lack the object, and another Service could get its address.
+// readable returns an error if a Service, an IPAddress or a ServiceCIDR cannot be decrypted. Then nothing is
+// repaired: the lists would lack that object, and another Service could get its address.
 func (r *repair) readable() error {
 	for _, prefix := range []string{lister.ServicePrefix, addressPrefix, cidrPrefix} {
 		if err := lister.Unreadable(r.store, prefix); err != nil {
@@ -136,7 +135,7 @@ func (r *repair) pass(ctx context.Context) (err error) {
 	return r.freePorts(ctx)
 }
 
-// checkAddresses sees that each address of a Service is its own.
+// checkAddresses checks that each address of a Service is allocated to it.
 func (r *repair) checkAddresses(ctx context.Context, svc *corev1.Service) error {
 	if !helper.IsServiceIPSet(svc) {
 		return nil
@@ -155,7 +154,7 @@ func (r *repair) checkAddresses(ctx context.Context, svc *corev1.Service) error 
 
 func (r *repair) checkClusterIP(ctx context.Context, svc *corev1.Service, ip net.IP) error {
 	if !r.inRange(ip) {
-		return r.report(ctx, aboutService(svc), "ClusterIPOutOfRange",
+		return r.reportFault(ctx, aboutService(svc), "ClusterIPOutOfRange",
 			fmt.Sprintf("Cluster IP %s is not within any configured Service CIDR; please recreate service", ip))
 	}
 	address := lister.Get[networkingv1.IPAddress](r.store, addressPrefix, ip.String())
@@ -166,16 +165,16 @@ func (r *repair) checkClusterIP(ctx context.Context, svc *corev1.Service, ip net
 	if ref != nil && *ref == own && labelled(address) {
 		return nil
 	}
-	if r.now(svc, func(now *corev1.Service) bool { return hasAddress(now, ip.String()) }) == nil {
+	if r.reread(svc, func(now *corev1.Service) bool { return hasAddress(now, ip.String()) }) == nil {
 		return nil
 	}
 	if allocate.IsOwner(ref) && *ref != own {
 		if other := r.service(ref); other != nil && hasAddress(other, ip.String()) {
-			return r.report(ctx, aboutService(svc), "ClusterIPAlreadyAllocated",
+			return r.reportFault(ctx, aboutService(svc), "ClusterIPAlreadyAllocated",
 				fmt.Sprintf("Cluster IP %s was assigned to multiple services; please recreate service", ip))
 		}
 		if time.Since(address.CreationTimestamp.Time) < r.grace {
-			return nil // the other Service may be about to be stored
+			return nil // the other Service may not be stored yet
 		}
 	}
 	if err := r.deleteAddress(ctx, address); err != nil {
@@ -184,9 +183,9 @@ func (r *repair) checkClusterIP(ctx context.Context, svc *corev1.Service, ip net
 	return r.takeAddress(ctx, svc, ip, fmt.Sprintf("the ClusterIP %s has a wrong reference; repairing", ip))
 }
 
-// takeAddress makes the IPAddress that a Service lacks.
+// takeAddress creates the missing IPAddress of a Service.
 func (r *repair) takeAddress(ctx context.Context, svc *corev1.Service, ip net.IP, note string) error {
-	if r.now(svc, func(now *corev1.Service) bool { return hasAddress(now, ip.String()) }) == nil {
+	if r.reread(svc, func(now *corev1.Service) bool { return hasAddress(now, ip.String()) }) == nil {
 		return nil
 	}
 	ref := allocate.Owner(svc.Namespace, svc.Name)
@@ -195,12 +194,12 @@ func (r *repair) takeAddress(ctx context.Context, svc *corev1.Service, ip net.IP
 		Spec:       networkingv1.IPAddressSpec{ParentRef: &ref},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return orExists("IPAddress "+ip.String(), err) // the next pass finds out whose it is
+		return orExists("IPAddress "+ip.String(), err) // the next pass finds its owner
 	}
-	return r.report(ctx, aboutService(svc), "ClusterIPNotAllocated", note)
+	return r.reportFault(ctx, aboutService(svc), "ClusterIPNotAllocated", note)
 }
 
-// checkAddress sees that an IPAddress that was taken for a Service is still needed.
+// checkAddress deletes the IPAddress of a Service that does not use it any more.
 func (r *repair) checkAddress(ctx context.Context, address *networkingv1.IPAddress) error {
 	if address.Labels[networkingv1.LabelManagedBy] != allocatorName || time.Since(address.CreationTimestamp.Time) < r.grace {
 		return nil
@@ -218,7 +217,7 @@ func (r *repair) checkAddress(ctx context.Context, address *networkingv1.IPAddre
 		return err
 	}
 	about := corev1.ObjectReference{APIVersion: "networking.k8s.io/v1", Kind: "IPAddress", Name: address.Name, UID: address.UID}
-	return r.report(ctx, about, "IPAddressNotAllocated", note)
+	return r.reportFault(ctx, about, "IPAddressNotAllocated", note)
 }
 
 func (r *repair) deleteAddress(ctx context.Context, address *networkingv1.IPAddress) error {
@@ -229,10 +228,10 @@ func (r *repair) deleteAddress(ctx context.Context, address *networkingv1.IPAddr
 	return orGone("IPAddress "+address.Name, err)
 }
 
-// now reads svc again. It returns nil if the Service is gone or has() is false by now. Callers
-// ask after they have looked at what is allocated, so that the Service is not older than that
-// and an address that another Service has got meanwhile is not taken for svc's.
-func (r *repair) now(svc *corev1.Service, has func(*corev1.Service) bool) *corev1.Service {
+// reread returns the current version of svc, or nil if the Service is gone or has() is now false. Callers
+// call it after they have read the allocations, so that the Service is not older than those: otherwise an
+// address that another Service has since been given could be taken for svc's.
+func (r *repair) reread(svc *corev1.Service, has func(*corev1.Service) bool) *corev1.Service {
 	ref := allocate.Owner(svc.Namespace, svc.Name)
 	now := r.service(&ref)
 	if now == nil || now.UID != svc.UID || !has(now) {

@@ -16,11 +16,11 @@ import (
 	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
 )
 
-// checkPorts sees that each node port of a Service is its own.
+// checkPorts checks that each node port of a Service is allocated to it.
 func (r *repair) checkPorts(ctx context.Context, svc *corev1.Service) error {
 	for _, number := range nodePorts(svc) {
 		if !r.ports.Range.Contains(number) {
-			if err := r.report(ctx, aboutService(svc), "PortOutOfRange",
+			if err := r.reportFault(ctx, aboutService(svc), "PortOutOfRange",
 				fmt.Sprintf("Port %d is not within the port range %s; please recreate service", number, r.ports.Range)); err != nil {
 				return err
 			}
@@ -39,27 +39,27 @@ func (r *repair) checkPort(ctx context.Context, svc *corev1.Service, number int)
 	if taken && t.Owner == own {
 		return nil
 	}
-	if r.now(svc, func(now *corev1.Service) bool { return slices.Contains(nodePorts(now), number) }) == nil {
+	if r.reread(svc, func(now *corev1.Service) bool { return slices.Contains(nodePorts(now), number) }) == nil {
 		return nil
 	}
 	if taken {
 		if other := r.service(&t.Owner); other != nil && slices.Contains(nodePorts(other), number) {
-			return r.report(ctx, aboutService(svc), "PortAlreadyAllocated",
+			return r.reportFault(ctx, aboutService(svc), "PortAlreadyAllocated",
 				fmt.Sprintf("Port %d was assigned to multiple services; please recreate service", number))
 		}
 		if time.Since(t.Since) < r.grace {
-			return nil // the other Service may be about to be stored
+			return nil // the other Service may not be stored yet
 		}
 		if err := r.ports.Free(ctx, t); err != nil {
 			return err
 		}
 	}
 	if err := r.ports.Take(ctx, number, own); errors.Is(err, portallocator.ErrAllocated) {
-		return nil // the next pass finds out whose it is
+		return nil // the next pass finds its owner
 	} else if err != nil {
 		return err
 	}
-	return r.report(ctx, aboutService(svc), "PortNotAllocated", fmt.Sprintf("Port %d is not allocated; repairing", number))
+	return r.reportFault(ctx, aboutService(svc), "PortNotAllocated", fmt.Sprintf("Port %d is not allocated; repairing", number))
 }
 
 // freePorts releases the ports whose Services do not use them.
@@ -81,7 +81,7 @@ func (r *repair) freePorts(ctx context.Context) error {
 	return err
 }
 
-// nodePorts are the ports that a Service has on nodes, each once.
+// nodePorts returns the node ports of a Service without duplicates.
 func nodePorts(svc *corev1.Service) (numbers []int) {
 	for _, p := range svc.Spec.Ports {
 		numbers = append(numbers, int(p.NodePort))
@@ -102,7 +102,7 @@ func addressLabels(ip net.IP) map[string]string {
 	return map[string]string{networkingv1.LabelIPAddressFamily: string(family), networkingv1.LabelManagedBy: allocatorName}
 }
 
-// labelled tells whether an IPAddress has the labels of one that was taken for a Service.
+// labelled reports whether an IPAddress has the labels of one that was allocated to a Service.
 func labelled(address *networkingv1.IPAddress) bool {
 	for key, value := range addressLabels(net.ParseIP(address.Name)) {
 		if address.Labels[key] != value {
@@ -116,7 +116,8 @@ func aboutService(svc *corev1.Service) corev1.ObjectReference {
 	return corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: svc.Namespace, Name: svc.Name, UID: svc.UID}
 }
 
-// hasAddress tells whether a Service has an address in the form that IPAddresses are named in.
+// hasAddress reports whether a Service has an address; name is its canonical form, which is the name of its
+// IPAddress.
 func hasAddress(svc *corev1.Service, name string) bool {
 	return svc.Spec.Type != corev1.ServiceTypeExternalName && slices.ContainsFunc(svc.Spec.ClusterIPs, func(text string) bool {
 		ip := netutils.ParseIPSloppy(text)

@@ -22,38 +22,38 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-// Each server of a shared database has a Lease in kube-system by which it is known to be
-// there, as each kube-apiserver has, and which names the address that it adds to the
-// kubernetes Service. The others take a server that has died out of the Service when its Lease
-// has expired. A server that is alone has no Lease: its database would never be idle.
+// Each server of a shared database has a Lease in kube-system, as each kube-apiserver has. It shows that the
+// server is alive, and names the address that the server adds to the kubernetes Service. When the Lease has
+// expired, the other servers remove that address. A server that is alone has no Lease, because its renewals
+// would keep the database from ever being idle.
 // https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/1965-kube-apiserver-identity
 const (
-	// IdentityLabel is that of these Leases.
+	// IdentityLabel is the label of these Leases.
 	IdentityLabel = "apiserver.kubernetes.io/identity"
 	identityValue = "kube-apiserver"
 	addressNote   = "plinth.io/address"
-	portNote      = "plinth.io/port" // at that address
-	// What plinth status shows of a server: the release of plinth, the revision that reads saw when the
-	// Lease was renewed, and for how long they lacked what others had written.
+	portNote      = "plinth.io/port" // the port at that address
+	// These annotations are for plinth status: the release of plinth, the revision that reads saw when the
+	// Lease was renewed, and for how long they had lacked the writes of other servers.
 	versionNote  = "plinth.io/version"
 	revisionNote = "plinth.io/revision"
 	lagNote      = "plinth.io/lag"
-	// TellNote says where the others tell this server that they have written, see package peers. A
-	// server without it hears of that otherwise, or is of an older version.
+	// TellNote is the address at which other servers notify this one of their writes; see package peers. A
+	// server without it learns of writes in another way, or is of an older version.
 	TellNote = "plinth.io/tell"
 )
 
-// replica is one server among those of the database.
+// replica maintains this server's Lease and watches those of the other servers.
 type replica struct {
 	*clients
 	at     Address
-	name   string // of its Lease
+	name   string // the name of its Lease
 	ttl    time.Duration
 	rounds int // so far
 	begun  time.Time
 	store  *sqlstore.Store
-	// seen are the Leases of the others, and since when they are as they are. The clock is
-	// this server's own: those of others may be wrong.
+	// seen has the Leases of the other servers, and since when each is unchanged. The times are by this
+	// server's clock, because the clocks of others may be wrong.
 	seen map[string]observed
 }
 
@@ -62,8 +62,8 @@ type observed struct {
 	since   time.Time
 }
 
-// newReplica names the Lease after the host, as upstream does, and after the address and port,
-// because a host may have several servers. Leases expire after ttl.
+// newReplica names the Lease after the host, as upstream does, and after address and port, because a host may
+// have several servers. The Lease expires after ttl.
 func newReplica(c *clients, store *sqlstore.Store, at Address, ttl time.Duration) *replica {
 	host, _ := os.Hostname()
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%v:%d", host, at.IP, at.Port))
@@ -71,7 +71,7 @@ func newReplica(c *clients, store *sqlstore.Store, at Address, ttl time.Duration
 	return &replica{clients: c, store: store, at: at, name: name, ttl: ttl, begun: time.Now()}
 }
 
-// replicaJob keeps the servers' Leases, which expire after three rounds without a renewal.
+// replicaJob renews and checks the servers' Leases, which expire after three rounds without a renewal.
 func (c *Cluster) replicaJob() job {
 	every := c.config.Times.CheckReplicas
 	return job{
@@ -80,18 +80,18 @@ func (c *Cluster) replicaJob() job {
 	}
 }
 
-// run keeps this server's address in the kubernetes Service and takes out those of servers
-// that have died. It renews the server's own Lease every other time.
+// run keeps this server's address in the kubernetes Service, and removes those of servers that have died.
+// Every second call renews the server's own Lease.
 func (r *replica) run(ctx context.Context) error {
 	r.rounds++
 	return r.round(ctx, r.rounds%2 == 1)
 }
 
-// round renews the server's own Lease, if that is due, and brings the Service in line with all.
+// round renews the server's own Lease if it is due, and reconciles the Service with all Leases.
 func (r *replica) round(ctx context.Context, renew bool) (err error) {
 	defer func() {
 		if err != nil {
-			r.seen = nil // the others may not have been able to renew theirs either
+			r.seen = nil // the other servers may have been unable to renew their Leases, too
 		}
 	}()
 	if renew {
@@ -99,7 +99,7 @@ func (r *replica) round(ctx context.Context, renew bool) (err error) {
 			return fmt.Errorf("renew lease %s: %w", r.name, err)
 		}
 	}
-	live, err := r.look(ctx)
+	live, err := r.readLeases(ctx)
 	if err != nil {
 		return fmt.Errorf("look for other servers: %w", err)
 	}
@@ -132,7 +132,7 @@ func (r *replica) renewed(lease *coordinationv1.Lease) *coordinationv1.Lease {
 	return lease
 }
 
-// notes are the annotations of the server's own Lease.
+// notes returns the annotations of the server's own Lease.
 func (r *replica) notes() map[string]string {
 	notes := map[string]string{
 		versionNote: r.at.Version, revisionNote: strconv.FormatInt(r.store.Revision(), 10), lagNote: r.store.Lag().Round(time.Millisecond).String(),
@@ -151,13 +151,13 @@ func (r *replica) notes() map[string]string {
 // Other is another server of a shared database.
 type Other struct {
 	Identity string
-	Tell     string // where it is told that others have written; empty: it need not be told
+	Tell     string // where others notify it of their writes; empty: it needs no notices
 
 	address, port string
 }
 
-// Addresses are those at which clients find the server. Where an older one does not tell its port, it is
-// taken to have the one that is given.
+// Addresses returns the addresses at which clients find the server. An older release does not publish its
+// port; port is then taken for it.
 func (o Other) Addresses(port uint16) (all []netip.AddrPort) {
 	if o.port != "" {
 		if told, err := strconv.ParseUint(o.port, 10, 16); err == nil {
@@ -173,8 +173,8 @@ func (o Other) Addresses(port uint16) (all []netip.AddrPort) {
 	return all
 }
 
-// Others returns the other servers that have Leases, as far as the store knows, which runs no SQL. The
-// Lease of one that has died is there until somebody notices.
+// Others returns the other servers that have Leases, by the store, without SQL. The Lease of a dead server
+// remains until another server notices that.
 func Others(store *sqlstore.Store, identity string) (others []Other) {
 	leases := object.Prefix(coordinationv1.GroupName, "leases")
 	lister.Each(store, leases, leases+metav1.NamespaceSystem+"/", func(lease *coordinationv1.Lease) {
@@ -189,19 +189,19 @@ func Others(store *sqlstore.Store, identity string) (others []Other) {
 	return others
 }
 
-// liveServers are those that are there.
+// liveServers are the servers whose Leases have not expired.
 type liveServers struct {
 	ips   []string // sorted
-	ports []string // empty: that of an older release, which does not tell it
+	ports []string // empty: an older release does not publish its port
 }
 
-// has tells whether one of the servers has the port, or may have it.
+// has reports whether one of the servers uses the port, or may use it.
 func (l liveServers) has(port int) bool {
 	return slices.Contains(l.ports, strconv.Itoa(port)) || slices.Contains(l.ports, "")
 }
 
-// look returns the live servers that clients can reach. It deletes the expired Leases of others.
-func (r *replica) look(ctx context.Context) (live liveServers, err error) {
+// readLeases returns the live servers that clients can reach. It deletes the expired Leases of other servers.
+func (r *replica) readLeases(ctx context.Context) (live liveServers, err error) {
 	leases := r.coordination.Leases(metav1.NamespaceSystem)
 	all, err := leases.List(ctx, metav1.ListOptions{LabelSelector: IdentityLabel + "=" + identityValue})
 	if err != nil {
@@ -235,20 +235,20 @@ func (r *replica) observe(lease *coordinationv1.Lease) observed {
 	return observed{lease.ResourceVersion, time.Now()}
 }
 
-// leave gives up the server's Lease. other tells whether another server has its address.
+// leave deletes the server's Lease. other reports whether another server has the same address.
 func (r *replica) leave(ctx context.Context) (other bool, err error) {
 	leases := r.coordination.Leases(metav1.NamespaceSystem)
 	if err := leases.Delete(ctx, r.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return false, err
 	}
-	live, err := r.look(ctx)
+	live, err := r.readLeases(ctx)
 	return slices.Contains(live.ips, r.at.IP.String()), err
 }
 
-// Replica is a server as its Lease tells of it.
+// Replica is a server as its Lease describes it.
 type Replica struct {
 	Name     string // its identity
-	Address  string // empty: others cannot reach it
+	Address  string // empty: other servers cannot reach it
 	Version  string // empty: an older release
 	Since    time.Time
 	Seen     time.Time // when the Lease was renewed
@@ -256,7 +256,7 @@ type Replica struct {
 	Lag      time.Duration
 }
 
-// ReadReplica reads a Lease; ok is false if it is not that of a server.
+// ReadReplica reads a Lease; ok is false if it does not belong to a server.
 func ReadReplica(lease *coordinationv1.Lease) (r Replica, ok bool) {
 	if lease.Labels[IdentityLabel] != identityValue || lease.Spec.HolderIdentity == nil || lease.Spec.RenewTime == nil {
 		return r, false

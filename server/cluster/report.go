@@ -18,14 +18,14 @@ import (
 // reporter is the reporting controller of events.
 const reporter = "plinth"
 
-// report makes an event about a fault of an object that somebody has to correct. As long as the
-// event is there no server makes it again, because its name is a hash of its contents.
-func (c *clients) report(ctx context.Context, about corev1.ObjectReference, reason, note string) error {
-	return c.tell(ctx, corev1.EventTypeWarning, about, reason, note, "")
+// reportFault makes an event about a fault in an object that somebody has to correct. Its name is a hash of
+// its contents, so that no server makes the same event again as long as it exists.
+func (c *clients) reportFault(ctx context.Context, about corev1.ObjectReference, reason, note string) error {
+	return c.recordEvent(ctx, corev1.EventTypeWarning, about, reason, note, "")
 }
 
-// tell makes an event once for each occasion.
-func (c *clients) tell(ctx context.Context, eventType string, about corev1.ObjectReference, reason, note, occasion string) error {
+// recordEvent makes a new event for each occasion.
+func (c *clients) recordEvent(ctx context.Context, eventType string, about corev1.ObjectReference, reason, note, occasion string) error {
 	namespace := about.Namespace
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault

@@ -13,10 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The default ServiceCIDR says what the server's flags say. As in kube-apiserver it is made
-// if it is missing, gets a second family if that was added to the flags, and is else left as
-// it is: that it differs from the flags is only reported.
-// https://kubernetes.io/docs/reference/networking/virtual-ips/#ip-address-objects
+// The default ServiceCIDR has the ranges of the server's flags. As in kube-apiserver, it is created if it is
+// missing, and gets a second family if the flags have got one. Any other difference from the flags is only
+// reported. https://kubernetes.io/docs/reference/networking/virtual-ips/#ip-address-objects
 const (
 	cidrName    = "kubernetes"
 	cidrManager = "kubernetes-service-cidr-controller"
@@ -53,9 +52,9 @@ func (c *clients) ensureServiceCIDRReady(ctx context.Context, ranges []*net.IPNe
 	same := slices.Equal(now.Spec.CIDRs, cidrsOf(ranges))
 	switch {
 	case ready != nil && ready.Status != metav1.ConditionTrue:
-		return c.report(ctx, cidrObject, ready.Reason, ready.Message)
+		return c.reportFault(ctx, cidrObject, ready.Reason, ready.Message)
 	case !same:
-		return c.report(ctx, cidrObject, "KubernetesDefaultServiceCIDRInconsistent",
+		return c.reportFault(ctx, cidrObject, "KubernetesDefaultServiceCIDRInconsistent",
 			fmt.Sprintf("The default ServiceCIDR %v does not match the flag configurations %v", now.Spec.CIDRs, cidrsOf(ranges)))
 	case ready != nil:
 		return nil
@@ -64,7 +63,7 @@ func (c *clients) ensureServiceCIDRReady(ctx context.Context, ranges []*net.IPNe
 		Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionTrue,
 		Message: "Kubernetes default Service CIDR is ready",
 	})
-	// Not an apply, which a server that tracks no fields refuses.
+	// This is an update and not an apply, because a server that tracks no fields refuses applies.
 	_, err = c.networking.ServiceCIDRs().UpdateStatus(ctx, now, metav1.UpdateOptions{FieldManager: cidrManager})
 	if apierrors.IsConflict(err) { // another server, or the next round
 		return nil
@@ -79,7 +78,7 @@ func cidrsOf(ranges []*net.IPNet) (list []string) {
 	return list
 }
 
-// orGone takes a missing object for success, because the next round makes it again.
+// orGone returns nil if the object is missing, because the next round creates it again.
 func orGone(what string, err error) error {
 	if err == nil || apierrors.IsNotFound(err) {
 		return nil

@@ -11,14 +11,14 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// setBackEvery is how often plinth looks whether the database was set back.
+// setBackEvery is the pause between two checks.
 const setBackEvery = time.Second
 
-// namedInEvent is how many lost writes the event names at most. Its note has at most 1024 bytes.
+// namedInEvent is the most lost writes that an event names, because its note has at most 1024 bytes.
 const namedInEvent = 8
 
-// setBackJob makes an event in the namespace default when the database was set back while it was served.
-// The store logs it, with all that is lost.
+// setBackJob makes an event in the namespace default when the database was set back while it was served. The
+// store logs all lost writes.
 func (c *Cluster) setBackJob() job {
 	var reported *sqlstore.SetBack
 	return job{every: setBackEvery, atOnce: true, do: func(ctx context.Context) error {
@@ -30,7 +30,7 @@ func (c *Cluster) setBackJob() job {
 		if err == nil {
 			reported = now
 		}
-		return err // a failed event is tried again
+		return err // the next call tries again
 	}, failed: "the event about a database that was set back could not be made; it is tried again"}
 }
 
@@ -41,5 +41,5 @@ func (c *clients) reportSetBack(ctx context.Context, b *sqlstore.SetBack) error 
 	if len(b.Lost) > 0 {
 		note += " Gone: " + b.Named(namedInEvent) + "."
 	}
-	return c.report(ctx, about, "DatabaseSetBack", note)
+	return c.reportFault(ctx, about, "DatabaseSetBack", note)
 }

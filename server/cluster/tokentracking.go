@@ -10,9 +10,9 @@ import (
 	"k8s.io/kubernetes/pkg/controlplane/controller/legacytokentracking"
 )
 
-// ensureTokenTracking keeps the ConfigMap that has the date since which plinth marks secrets whose
-// tokens are used. kube-controller-manager deletes unused secrets a year after that date, and
-// deletes none without the ConfigMap. A valid date in the ConfigMap is kept.
+// ensureTokenTracking maintains the ConfigMap with the date since which plinth labels secrets whose tokens
+// are used. kube-controller-manager deletes unused secrets a year after that date, and none if the ConfigMap
+// is missing. A valid date stays as it is.
 // https://github.com/kubernetes/enhancements/tree/master/keps/sig-auth/2799-reduction-of-secret-based-service-account-token
 func (c *clients) ensureTokenTracking(ctx context.Context) error {
 	maps := c.core.ConfigMaps(metav1.NamespaceSystem)
@@ -24,7 +24,7 @@ func (c *clients) ensureTokenTracking(ctx context.Context) error {
 		m.Data = trackedSince(time.Now())
 		_, err = maps.Update(ctx, m, metav1.UpdateOptions{})
 		if apierrors.IsConflict(err) {
-			return nil // another server has done it, or the next round does
+			return nil // another server has written it, or the next round does
 		}
 	}
 	return orExists("ConfigMap "+legacytokentracking.ConfigMapName, err)

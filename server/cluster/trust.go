@@ -20,22 +20,22 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-// trustName is the ConfigMap from which extension servers read whom to believe.
+// trustName is the ConfigMap from which extension servers read which authorities to trust.
 const trustName = "extension-apiserver-authentication"
 
-// Trust is what an extension server needs to know to believe this server.
+// Trust is what an extension server needs to know to trust this server.
 type Trust struct {
-	// ClientCA has signed the certificates of clients, ProxyCA the one that this server
-	// shows and those of front proxies; both in PEM.
+	// ClientCA has signed the certificates of clients. ProxyCA has signed this server's client certificate
+	// and those of front proxies. Both are in PEM.
 	ClientCA, ProxyCA []byte
 	// ProxyNames are the common names in these certificates.
 	ProxyNames []string
-	// Headers in which the users of requests are named, besides the usual ones.
+	// The request headers that name the user, in addition to the usual ones.
 	UsernameHeaders, UIDHeaders, GroupHeaders, ExtraHeaderPrefixes []string
 }
 
-// publishTrust adds what Config.Trust returns to what is published already: other servers have
-// authorities of their own (upstream: controlplane/controller/clusterauthenticationtrust).
+// publishTrust adds what Config.Trust returns to the published values, because other servers have authorities
+// of their own (upstream: controlplane/controller/clusterauthenticationtrust).
 func (c *Cluster) publishTrust(ctx context.Context) error {
 	configMaps := c.core.ConfigMaps(metav1.NamespaceSystem)
 	trust, err := c.config.Trust()
@@ -59,16 +59,16 @@ func (c *Cluster) publishTrust(ctx context.Context) error {
 	}
 	switch {
 	case reconcile.Overtaken(err) || apierrors.IsAlreadyExists(err):
-		return nil // the next round sees what is there
+		return nil // the next round reads it again
 	case apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err):
-		// The ConfigMap has too many authorities. Running servers add theirs again.
+		// The ConfigMap has become too large, so it is deleted. Running servers add their authorities again.
 		return configMaps.Delete(ctx, trustName, metav1.DeleteOptions{})
 	}
 	return err
 }
 
-// addTo returns data with t added. Data that cannot be parsed is an error, as upstream, so
-// that nothing of another author is overwritten.
+// addTo returns data with t added. As in upstream, data that cannot be parsed is an error, so that nothing of
+// another author is overwritten.
 func (t Trust) addTo(data map[string]string) (map[string]string, error) {
 	data = maps.Clone(data)
 	if data == nil {
@@ -97,7 +97,7 @@ func (t Trust) addTo(data map[string]string) (map[string]string, error) {
 	return data, nil
 }
 
-// joinAuthorities adds certificates to those that are there and still valid.
+// joinAuthorities adds certificates to the existing ones that are still valid.
 func joinAuthorities(there string, add []byte) (string, error) {
 	all, err := cert.ParseCertsPEM(append([]byte(there), add...))
 	if err != nil {
@@ -115,7 +115,7 @@ func joinAuthorities(there string, add []byte) (string, error) {
 	return string(out), nil
 }
 
-// joinList adds what is missing to a list in JSON.
+// joinList adds the missing names to a JSON list.
 func joinList(there string, add ...string) (string, error) {
 	var list []string
 	if there != "" {

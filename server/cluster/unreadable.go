@@ -14,7 +14,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-// The keys of what Bootstrap makes.
+// The keys of the objects that Bootstrap creates.
 var (
 	priorityClassPrefix = object.Prefix(schedulingv1.GroupName, "priorityclasses")
 	tokenTrackingKey    = object.Key(object.Prefix("", "configmaps"), metav1.NamespaceSystem, legacytokentracking.ConfigMapName)
@@ -24,15 +24,15 @@ var (
 	cidrKey             = object.Key(cidrPrefix, "", cidrName)
 )
 
-// sealed are the objects that Bootstrap has found and that cannot be decrypted.
+// sealed are the objects of Bootstrap that exist and cannot be decrypted.
 type sealed struct {
-	mu    sync.Mutex
-	found []string // keys, of the present round
-	told  []string // what the log has said last
+	mu     sync.Mutex
+	found  []string // keys found in the current round
+	logged []string // keys in the last log record
 }
 
-// orUnreadable takes the error about an object that cannot be decrypted for success, and notes the
-// object. keys are those of the objects that the error may be about.
+// orUnreadable returns nil for the error that an object cannot be decrypted, and notes that object. keys are
+// the objects that the error may be about.
 func (c *Cluster) orUnreadable(err error, keys ...string) error {
 	if err == nil {
 		return nil
@@ -54,14 +54,14 @@ func (s *sealed) note(key string) {
 	}
 }
 
-// tell ends a round: it logs what was found, unless the log has it already.
-func (s *sealed) tell(log *slog.Logger) {
+// logFound ends a round: it logs the keys that were found, unless the last record has the same.
+func (s *sealed) logFound(logger *slog.Logger) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slices.Sort(s.found)
-	if len(s.found) > 0 && !slices.Equal(s.found, s.told) {
-		log.Error("objects that every cluster needs cannot be decrypted; bring their key back, or delete them as docs/encryption.md says",
+	if len(s.found) > 0 && !slices.Equal(s.found, s.logged) {
+		logger.Error("objects that every cluster needs cannot be decrypted; bring their key back, or delete them as docs/encryption.md says",
 			"keys", strings.Join(s.found, " "))
 	}
-	s.found, s.told = nil, s.found
+	s.found, s.logged = nil, s.found
 }

@@ -21,11 +21,11 @@ import (
 // aggregateWorkers is upstream's number.
 const aggregateWorkers = 5
 
-// runClusterRoles runs upstream's controller that fills cluster roles with an
-// aggregationRule with the rules of those that it selects.
+// runClusterRoles runs upstream's controller that fills in the rules of cluster roles that have an
+// aggregationRule.
 func (m *Manager) runClusterRoles(ctx context.Context) error {
 	return m.onInformers(ctx, func(ctx context.Context, client kubernetes.Interface, s *informerSet) error {
-		s.coalesce(&rbacv1.ClusterRole{}) // it looks at all roles after each change, and again for each role with a rule
+		s.coalesce(&rbacv1.ClusterRole{}) // after each change, the handler reads all roles, and again for each role with a rule
 		share[rbacv1.ClusterRole](s)
 		c := clusterroleaggregation.NewClusterRoleAggregation(rbac.New(s, "", nil).V1().ClusterRoles(), ordered{client.RbacV1(), s.store})
 		s.Start(nil)
@@ -34,9 +34,9 @@ func (m *Manager) runClusterRoles(ctx context.Context) error {
 	})
 }
 
-// ordered is a client of cluster roles that does not write the rules of a role in another order.
-// The order of the rules of roles that select each other depends on the others' order: the
-// controller could change them without end.
+// ordered is a client that does not write a cluster role if only the order of its rules differs. If roles
+// select each other, the order in one depends on the order in the others, and the controller could rewrite
+// them for ever.
 type ordered struct {
 	typedrbac.ClusterRolesGetter
 	store *sqlstore.Store
@@ -60,16 +60,16 @@ func (o orderedRoles) Apply(ctx context.Context, role *rbacapply.ClusterRoleAppl
 	return o.ClusterRoleInterface.Apply(ctx, role, options)
 }
 
-// sameRules tells whether a role has just the rules that are to be applied, in any order.
+// sameRules reports whether a role has exactly these rules, in any order.
 func sameRules(has []rbacv1.PolicyRule, want []rbacapply.PolicyRuleApplyConfiguration) bool {
 	return slices.Equal(sortedText(has), sortedText(want))
 }
 
-// sortedText is the JSON of each rule. That of a rule and of its configuration differ only in the order
-// of fields, which decoding into a rule removes.
+// sortedText returns the JSON of each rule, sorted. Each is decoded into a PolicyRule first, because an apply
+// configuration has its fields in another order.
 func sortedText[T any](rules []T) (all []string) {
 	for _, r := range rules {
-		text, _ := json.Marshal(r) // nothing in a rule cannot be encoded
+		text, _ := json.Marshal(r) // every rule can be encoded
 		var rule rbacv1.PolicyRule
 		_ = json.Unmarshal(text, &rule)
 		text, _ = json.Marshal(rule)

@@ -15,10 +15,9 @@ import (
 // coalesceFor is the shortest pause between two calls of a handler whose changes are coalesced.
 const coalesceFor = 100 * time.Millisecond
 
-// coalesce is for handlers that look at all objects of a type after any change, whatever it
-// was: they are called with no objects, once when those that are there at the start are
-// known and then once for all changes that came since the last call. To call them for each
-// of n objects would be to read n times n.
+// coalesce is for handlers that read all objects of a type after any change. Such a handler is called without
+// objects: once when the objects of the start are known, and then once for all changes since its last call. A
+// call for each of n objects would read n times n objects.
 func (s *informerSet) coalesce(obj runtime.Object) {
 	s.InformerFor(obj, nil).(*informer).coalesced = true
 }
@@ -26,7 +25,7 @@ func (s *informerSet) coalesce(obj runtime.Object) {
 func (h *handler) runCoalesced() {
 	s := h.informer.set
 	ctx, cancel := context.WithCancel(s.ctx)
-	changed := make(chan struct{}, 1) // has a token when the handler is to be called
+	changed := make(chan struct{}, 1) // has a token when the handler must be called
 	changedNow := func() {
 		select {
 		case changed <- struct{}{}:

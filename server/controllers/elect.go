@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// The times are kube-controller-manager's.
+// These times are kube-controller-manager's.
 const (
 	leaseName     = "plinth-controllers"
 	leaseDuration = 15 * time.Second
@@ -21,32 +21,31 @@ const (
 	retryPeriod   = 2 * time.Second
 )
 
-// runElected runs the controllers while this server holds the lease, again and again
-// until ctx ends. At the end it gives the lease back, so that another server need not
-// wait for it to run out.
+// runElected runs the controllers while this server holds the lease, again and again until ctx ends. Then it
+// releases the lease, so that another server need not wait until it expires.
 func (m *Manager) runElected(ctx context.Context) {
 	config := clientrest.CopyConfig(m.client)
-	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return impatient{rt} })
+	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return withoutRetries{rt} })
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		m.config.Log.Error("controllers do not run: no election is possible", "err", err)
+		m.config.Logger.Error("controllers do not run: no election is possible", "err", err)
 		return
 	}
 	m.fence = &fence{lasts: leaseDuration}
 	for ctx.Err() == nil {
 		if err := m.runTerm(ctx, client); err != nil {
-			m.config.Log.Error("controllers do not run: no election is possible", "err", err)
+			m.config.Logger.Error("controllers do not run: no election is possible", "err", err)
 			return
 		}
 	}
 }
 
-// impatient has clients not try again by themselves: the elector does so in its own time, and at the end
-// nobody waits for a database that takes no writes.
-type impatient struct{ http.RoundTripper }
+// withoutRetries keeps clients from retrying by themselves. The elector retries at its own intervals, and
+// when the server stops, nobody must wait for a database that takes no writes.
+type withoutRetries struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (i impatient) RoundTrip(r *http.Request) (*http.Response, error) {
+func (i withoutRetries) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := i.RoundTripper.RoundTrip(r)
 	if err == nil {
 		response.Header.Del("Retry-After")
@@ -77,7 +76,7 @@ func (m *Manager) runTerm(ctx context.Context, client kubernetes.Interface) erro
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) { close(elected) },
 			OnStoppedLeading: endTerm,
-			OnNewLeader: func(identity string) { // in a goroutine that nobody waits for
+			OnNewLeader: func(identity string) { // runs in a goroutine that nobody waits for
 				select {
 				case others <- identity:
 				default:
@@ -91,9 +90,9 @@ func (m *Manager) runTerm(ctx context.Context, client kubernetes.Interface) erro
 	controllers.Go(func() {
 		defer giveBack()
 		if m.awaitElection(term, elected, others) {
-			m.config.Log.Info("this server runs the controllers", "controllers", len(m.enabled))
+			m.config.Logger.Info("this server runs the controllers", "controllers", len(m.enabled))
 			m.runControllers(term)
-			m.config.Log.Info("this server runs the controllers no more")
+			m.config.Logger.Info("this server runs the controllers no more")
 		}
 	})
 	elector.Run(lease)
@@ -103,8 +102,8 @@ func (m *Manager) runTerm(ctx context.Context, client kubernetes.Interface) erro
 	return nil
 }
 
-// awaitElection returns whether this server was elected before the term ended. Meanwhile it
-// logs which other servers are elected.
+// awaitElection reports whether this server was elected before the term ended. While it waits, it logs which
+// other servers are elected.
 func (m *Manager) awaitElection(term context.Context, elected <-chan struct{}, others <-chan string) bool {
 	for {
 		select {
@@ -112,7 +111,7 @@ func (m *Manager) awaitElection(term context.Context, elected <-chan struct{}, o
 			return true
 		case identity := <-others:
 			if identity != "" && identity != m.config.Identity {
-				m.config.Log.Info("another server runs the controllers", "identity", identity)
+				m.config.Logger.Info("another server runs the controllers", "identity", identity)
 			}
 		case <-term.Done():
 			return false
@@ -120,8 +119,8 @@ func (m *Manager) awaitElection(term context.Context, elected <-chan struct{}, o
 	}
 }
 
-// release releases the lease if the elector could not: a renewal of its own that is under way
-// makes the elector's release fail with a conflict.
+// release releases the lease if the elector could not: the elector's release conflicts if one of its renewals
+// is still running.
 func (m *Manager) release(ctx context.Context, client kubernetes.Interface) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewDeadline)
 	defer cancel()
@@ -133,6 +132,6 @@ func (m *Manager) release(ctx context.Context, client kubernetes.Interface) {
 	nobody := ""
 	lease.Spec.HolderIdentity = &nobody
 	if _, err := leases.Update(ctx, lease, metav1.UpdateOptions{}); err != nil {
-		m.config.Log.Warn("the lease of controllers could not be given back; it runs out", "err", err)
+		m.config.Logger.Warn("the lease of controllers could not be given back; it runs out", "err", err)
 	}
 }

@@ -17,7 +17,7 @@ func TestElection(t *testing.T) {
 	bootstrap(t, c, here)
 	logs := map[string]*apitest.Lines{"one": {}, "two": {}}
 	shared := func(identity string) controllers.Config {
-		return controllers.Config{Controllers: []string{"serviceaccount"}, Identity: identity, Log: logs[identity].Log()}
+		return controllers.Config{Controllers: []string{"serviceaccount"}, Identity: identity, Logger: logs[identity].Log()}
 	}
 	holder := func() string {
 		lease, err := c.Client.CoordinationV1().Leases("kube-system").Get(t.Context(), "plinth-controllers", metav1.GetOptions{})
@@ -56,7 +56,7 @@ func TestElectionLost(t *testing.T) {
 	c := openFixture(t)
 	bootstrap(t, c, here)
 	log := &apitest.Lines{}
-	run(t, c, controllers.Config{Controllers: []string{"serviceaccount"}, Identity: "one", Log: log.Log()})
+	run(t, c, controllers.Config{Controllers: []string{"serviceaccount"}, Identity: "one", Logger: log.Log()})
 	leases := c.Client.CoordinationV1().Leases("kube-system")
 	give := func(holder string) {
 		for {

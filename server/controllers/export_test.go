@@ -28,7 +28,7 @@ var Enabled = Names
 func (m *Manager) CollectPods(ctx context.Context, threshold int) error {
 	return m.onInformers(ctx, func(ctx context.Context, client kubernetes.Interface, s *informerSet) error {
 		v1 := core.New(s, "", nil).V1()
-		g := &podGC{client: client, pods: v1.Pods().Lister(), nodes: v1.Nodes().Lister(), log: m.config.Log, threshold: threshold}
+		g := &podGC{client: client, pods: v1.Pods().Lister(), nodes: v1.Nodes().Lister(), logger: m.config.Logger, threshold: threshold}
 		return g.collect(ctx)
 	})
 }

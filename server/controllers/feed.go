@@ -19,23 +19,22 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// feeds stands in for the informers of upstream's garbage collector. An informer holds a
-// copy of every object, and several goroutines; for all resources together that would be
-// most of an idle server's memory. A feed is one goroutine that follows the store and
-// keeps nothing: what the collector remembers of an object is in its own graph.
+// feeds replaces the informers of upstream's garbage collector. An informer has a copy of every object and
+// several goroutines; for all resources together, that would be most of an idle server's memory. A feed is
+// one goroutine that follows the store and stores nothing: the collector has what it needs in its own graph.
 type feeds struct {
 	ctx   context.Context
 	store *sqlstore.Store
 	kinds *kind.Registry
-	lost  func(error)          // called when a feed has missed changes
-	known func(types.UID) bool // whether an object is in the collector's graph
+	lost  func(error)          // is called when a feed has missed changes
+	known func(types.UID) bool // reports whether an object is in the collector's graph
 
 	mu     sync.Mutex
 	closed bool
 	wg     sync.WaitGroup
 }
 
-// Start has nothing to do: the collector runs each feed as a monitor's Controller.
+// Start does nothing, because the collector runs each feed as a monitor's Controller.
 func (f *feeds) Start(<-chan struct{}) {}
 
 // ForResource returns a new feed of one resource.
@@ -56,7 +55,7 @@ func (f *feeds) enter() bool {
 	return !f.closed
 }
 
-// wait returns when no feed runs, and lets none start any more.
+// wait waits until no feed runs, and prevents new ones from starting.
 func (f *feeds) wait() {
 	f.mu.Lock()
 	f.closed = true
@@ -64,16 +63,16 @@ func (f *feeds) wait() {
 	f.wg.Wait()
 }
 
-// feed follows one resource. The collector takes it apart into an informer, a controller and
-// a store, of which it calls only the methods below. The embedded interfaces are nil.
+// feed follows one resource. The collector uses it as an informer, a controller and a store, and calls only
+// the methods below. The embedded interfaces are nil.
 type feed struct {
 	feeds   *feeds
 	kind    *kind.Kind
 	handler cache.ResourceEventHandler // set before the feed runs
 
-	read   atomic.Bool     // all objects that were there at the start were passed on
-	last   *sqlstore.Entry // the last of them; final when read is set
-	synced atomic.Bool     // the collector has taken them all in
+	read   atomic.Bool     // all objects of the start have been passed on
+	last   *sqlstore.Entry // the last of these objects; final when read is set
+	synced atomic.Bool     // the collector has processed all of them
 }
 
 func (f *feed) Informer() cache.SharedIndexInformer { return &feedInformer{f: f} }
@@ -87,8 +86,7 @@ type feedInformer struct {
 func (i *feedInformer) GetController() cache.Controller { return &feedController{f: i.f} }
 func (i *feedInformer) GetStore() cache.Store           { return &feedStore{f: i.f} }
 
-// AddEventHandlerWithResyncPeriod is called once. Nothing is lost that a resync would
-// bring back, so there is none.
+// AddEventHandlerWithResyncPeriod is called once. A feed loses no changes, so it needs no resync.
 func (i *feedInformer) AddEventHandlerWithResyncPeriod(h cache.ResourceEventHandler, _ time.Duration) (cache.ResourceEventHandlerRegistration, error) {
 	i.f.handler = h
 	return nil, nil
@@ -99,20 +97,20 @@ type feedController struct {
 	f *feed
 }
 
-// HasSynced holds the collector's workers back until all objects that were there at the
-// start are in its graph, not only in the queue before it: an owner that is to orphan
-// its dependents must not be let go before they are known.
+// HasSynced is false until all objects of the start are in the collector's graph, not only in the queue in
+// front of it. The collector's workers wait for that: an owner whose dependents become orphans must not be
+// deleted before its dependents are known.
 func (c *feedController) HasSynced() bool {
 	f := c.f
-	if !f.synced.Load() && f.read.Load() && f.taken() {
+	if !f.synced.Load() && f.read.Load() && f.caughtUp() {
 		f.synced.Store(true)
 	}
 	return f.synced.Load()
 }
 
-// taken tells whether the collector, which works in order, has come to the last object;
-// one that is gone by now will not be found in the graph.
-func (f *feed) taken() bool {
+// caughtUp reports whether the collector has processed the last object of the start. The collector works in
+// order. An object that has been deleted since is never in the graph.
+func (f *feed) caughtUp() bool {
 	if f.last == nil {
 		return true
 	}
@@ -120,7 +118,7 @@ func (f *feed) taken() bool {
 	return f.feeds.known(o.id()) || f.feeds.store.Get(f.last.Key) == nil
 }
 
-// Run feeds the collector until stop is closed: when the resource is no longer served.
+// Run feeds the collector until stop is closed, which happens when the resource is no longer served.
 func (c *feedController) Run(stop <-chan struct{}) {
 	f := c.f
 	if !f.feeds.enter() {
@@ -143,8 +141,8 @@ func (c *feedController) Run(stop <-chan struct{}) {
 	}
 }
 
-// handle passes a change of ownership on to the collector. Most changes are none, and cost
-// next to nothing here.
+// handle passes changes of ownership on to the collector. Most changes are none, and cost next to nothing
+// here.
 func (f *feed) handle(ev *sqlstore.Event) {
 	now := ownershipOf(ev.Entry.Value)
 	if !f.read.Load() {
@@ -162,7 +160,7 @@ func (f *feed) handle(ev *sqlstore.Event) {
 	}
 }
 
-// object returns the metadata of an entry that the collector reads.
+// object returns the metadata that the collector reads of an entry.
 func (f *feed) object(e *sqlstore.Entry, o *ownership) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
 	object.Namespace, object.Name = f.kind.SplitKey(e.Key)

@@ -11,14 +11,14 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// fence keeps a server from writing as the holder of a lease that it does not hold any more. A process
-// that was stopped, or cut off from its database, for longer than its lease does not know at first that
-// another one has taken over.
+// fence prevents a server from writing as the holder of a lease that it has lost. A process that was
+// suspended, or cut off from its database, for longer than the lease lasts does not notice at first that
+// another server has taken over.
 type fence struct {
-	lasts time.Duration // of a lease without a renewal
+	lasts time.Duration // how long a lease lasts without a renewal
 
 	mu      sync.Mutex
-	renewed time.Time // when the last renewal that succeeded was begun; zero: the lease is not held
+	renewed time.Time // when the last successful renewal began; zero: the lease is not held
 }
 
 var errFenced = errors.New("this server does not hold the lease " + leaseName)
@@ -29,8 +29,8 @@ func (f *fence) hold(since time.Time) {
 	f.renewed = since
 }
 
-// held tells whether nobody else can have the lease. Of the two clocks one may stand still while the
-// machine sleeps, and the other may be set.
+// held reports whether no other server can have the lease. It uses two clocks: one may stop while the machine
+// sleeps, and the other may be set.
 func (f *fence) held() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,8 +61,8 @@ func (f fenced) RoundTrip(r *http.Request) (*http.Response, error) {
 	return f.RoundTripper.RoundTrip(r)
 }
 
-// lock is the lease as the elector sees it. It tells the fence of renewals, and lost of another holder:
-// the elector itself would go on as the leader until it has not renewed the lease for renewDeadline.
+// lock is the lease as the elector sees it. It reports renewals to the fence, and calls lost when there is
+// another holder: the elector alone would continue as the leader until renewDeadline after its last renewal.
 type lock struct {
 	resourcelock.Interface
 	fence *fence

@@ -6,24 +6,25 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/informers/batch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/kubernetes/pkg/controller/garbagecollector"
+	"k8s.io/kubernetes/pkg/controller/ttlafterfinished"
 )
 
 const (
-	// collectWorkers is how many deletions and how many orphanings run at once.
+	// collectWorkers is the number of workers that delete, and of workers that orphan.
 	collectWorkers = 8
-	// collectSync is how soon the collector notices kinds that come and go.
+	// collectSync is the interval at which the collector looks for new and removed kinds.
 	collectSync = time.Second
-	// collectStart is how long it waits for the objects of all kinds before it begins
-	// without. They are in memory, so it will not come to that.
+	// collectStart is how long the collector waits for the objects of all kinds before it begins without
+	// them. They are in memory, so it never waits that long.
 	collectStart = 10 * time.Minute
 )
 
-// runGarbageCollector runs upstream's garbage collector on what the store holds. Should
-// it ever fall so far behind that changes are lost, it ends with an error: its graph must
-// be built anew.
+// runGarbageCollector runs upstream's garbage collector on the objects in the store. If it falls so far
+// behind that changes are lost, it ends with an error, and its graph is built anew.
 func (m *Manager) runGarbageCollector(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -50,4 +51,18 @@ func (m *Manager) runGarbageCollector(ctx context.Context) error {
 	wg.Go(func() { gc.Sync(ctx, &discoveryOnChange{ctx: ctx, kinds: m.config.API.Kinds}, collectSync) })
 	wg.Wait()
 	return context.Cause(ctx)
+}
+
+// finishedWorkers is upstream's number of workers.
+const finishedWorkers = 5
+
+// runFinished runs upstream's controller that deletes finished Jobs when their ttlSecondsAfterFinished has
+// passed.
+func (m *Manager) runFinished(ctx context.Context) error {
+	return m.onInformers(ctx, func(ctx context.Context, client kubernetes.Interface, s *informerSet) error {
+		c := ttlafterfinished.New(ctx, batch.New(s, "", nil).V1().Jobs(), client)
+		s.Start(nil)
+		c.Run(ctx, finishedWorkers)
+		return nil
+	})
 }

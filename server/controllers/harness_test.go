@@ -39,8 +39,8 @@ func bootstrap(t testing.TB, c *fixture, at cluster.Address) {
 func run(t testing.TB, c *fixture, config controllers.Config) (stop func()) {
 	t.Helper()
 	config.API, config.Store = controllers.API{Client: c.Config, Kinds: c.Kinds}, c.Store
-	if config.Log == nil {
-		config.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
 	m, err := controllers.New(config)
 	if err != nil {

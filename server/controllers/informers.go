@@ -25,27 +25,27 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// informerSet stands in for client-go's factory of shared informers. Its informers have no
-// copy of the objects: listers read the store and make an object when it is asked for, and
-// each handler follows the store in a goroutine of its own. As client-go's do, a set makes
-// informers first and runs them with Start; core.New and its like make typed ones of it.
+// informerSet replaces client-go's factory of shared informers. Its informers have no copy of the objects:
+// listers read the store and decode an object when it is requested, and each handler follows the store in its
+// own goroutine. As with client-go, informers are made first and then run by Start; core.New and similar
+// functions make typed informers of a set.
 type informerSet struct {
 	ctx   context.Context
 	store *sqlstore.Store
 	kinds *kind.Registry
-	lost  func(error) // called when a handler has missed changes
+	lost  func(error) // is called when a handler has missed changes
 
 	mu       sync.Mutex
 	closed   bool
 	byPrefix map[string]*informer
-	waiting  []*handler // that Start has yet to run
+	waiting  []*handler // handlers that the next Start runs
 	running  sync.WaitGroup
 }
 
 var _ internalinterfaces.SharedInformerFactory = &informerSet{}
 
-// onInformers runs a controller of upstream's until ctx ends. Should its informers fall so
-// far behind that changes are lost, that is an error: the controller must begin anew.
+// onInformers runs one of upstream's controllers until ctx ends. If its informers fall so far behind that
+// changes are lost, it returns an error, and the controller must begin anew.
 func (m *Manager) onInformers(ctx context.Context, run func(context.Context, kubernetes.Interface, *informerSet) error) error {
 	client, err := kubernetes.NewForConfig(m.client)
 	if err != nil {
@@ -55,10 +55,10 @@ func (m *Manager) onInformers(ctx context.Context, run func(context.Context, kub
 	s := &informerSet{ctx: ctx, store: m.config.Store, kinds: m.config.API.Kinds, lost: cancel, byPrefix: map[string]*informer{}}
 	defer s.close()
 	defer cancel(nil)
-	err = s.give(func() error { return run(ctx, client, s) })
+	err = s.catchNotServed(func() error { return run(ctx, client, s) })
 	var missing *notServed
 	if errors.As(err, &missing) {
-		m.config.Log.Warn("controller does not run", "err", err)
+		m.config.Logger.Warn("controller does not run", "err", err)
 		<-ctx.Done()
 	} else if err != nil {
 		return err
@@ -66,16 +66,16 @@ func (m *Manager) onInformers(ctx context.Context, run func(context.Context, kub
 	return context.Cause(ctx)
 }
 
-// notServed is what InformerFor panics with, since it has no error to return.
+// notServed is the value with which InformerFor panics, because it cannot return an error.
 type notServed struct{ of reflect.Type }
 
 func (e *notServed) Error() string {
 	return fmt.Sprintf("no resource is served as %s", e.of)
 }
 
-// give calls run and returns an error if run asks for an informer of a resource that is not
+// catchNotServed calls run, and returns an error if run requests an informer of a resource that is not
 // served.
-func (s *informerSet) give(run func() error) (err error) {
+func (s *informerSet) catchNotServed(run func() error) (err error) {
 	defer func() {
 		reason := recover()
 		if missing, ok := reason.(*notServed); ok {
@@ -90,7 +90,7 @@ func (s *informerSet) give(run func() error) (err error) {
 // InformerFor returns the informer of a built-in type. It panics with notServed if no resource is served or stored in
 // the type's version.
 func (s *informerSet) InformerFor(obj runtime.Object, _ internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
-	of, _, _ := scheme.Scheme.ObjectKinds(obj) // none of a type that is not built in
+	of, _, _ := scheme.Scheme.ObjectKinds(obj) // empty for a type that is not built in
 	for _, k := range s.kinds.Set().Kinds {
 		if gvk := k.StoredGVK(); slices.Contains(of, gvk) {
 			return s.informerOf(k, gvk)
@@ -104,7 +104,7 @@ func (s *informerSet) InformerFor(obj runtime.Object, _ internalinterfaces.NewIn
 	panic(&notServed{reflect.TypeOf(obj)})
 }
 
-// ForResource returns the informer of a resource in any version that is served.
+// ForResource returns the informer of a resource in any served version.
 func (s *informerSet) ForResource(gvr schema.GroupVersionResource) (informers.GenericInformer, error) {
 	k := s.kinds.Lookup(gvr.Group, gvr.Version, gvr.Resource)
 	if k == nil {
@@ -113,17 +113,17 @@ func (s *informerSet) ForResource(gvr schema.GroupVersionResource) (informers.Ge
 	return &genericInformer{s.informerOf(k, k.StoredGVK()), gvr.GroupResource()}, nil
 }
 
-// InformerName names the informers for metrics, which these do not have.
+// InformerName would name the informers for metrics, which these do not have.
 func (s *informerSet) InformerName() *cache.InformerName { return nil }
 
-// only calls the handlers of a type for those changes alone that are wanted: to decode
-// the object of every change would cost each write as much as reading its body.
-func (s *informerSet) only(obj runtime.Object, wanted func(*sqlstore.Event) bool) {
+// filter restricts the handlers of a type to the changes that wanted accepts. Without it, decoding the object
+// of every change would cost as much as reading the body of every write.
+func (s *informerSet) filter(obj runtime.Object, wanted func(*sqlstore.Event) bool) {
 	s.InformerFor(obj, nil).(*informer).wants = wanted
 }
 
-// share is for handlers that read all objects of type T many times in a row and write to none of them: each is decoded
-// once for as long as somebody has it.
+// share is for handlers that read all objects of type T many times in a row and modify none of them: an
+// object is decoded once for as long as somebody refers to it.
 func share[T any, P interface {
 	*T
 	runtime.Object
@@ -131,7 +131,7 @@ func share[T any, P interface {
 	s.InformerFor(P(new(T)), nil).(*informer).shared = func(e *sqlstore.Entry) (any, error) { return lister.DecodeWhileUsed[T](e) }
 }
 
-// informerOf returns the informer of a resource, whose objects are of the version that it is asked for first.
+// informerOf returns the informer of a resource. The first caller chooses the version of its objects.
 func (s *informerSet) informerOf(k *kind.Kind, as schema.GroupVersionKind) *informer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *informerSet) informerOf(k *kind.Kind, as schema.GroupVersionKind) *info
 	if i == nil {
 		i = &informer{set: s, prefix: k.Prefix()}
 		var err error
-		if i.example, err = scheme.Scheme.New(as); err != nil { // a custom resource
+		if i.example, err = scheme.Scheme.New(as); err != nil { // it is a custom resource
 			i.example = &metav1.PartialObjectMetadata{}
 		} else {
 			i.codec, i.version, i.head = k.Codec, as.GroupVersion(), kind.HeadOf(as)
@@ -149,7 +149,7 @@ func (s *informerSet) informerOf(k *kind.Kind, as schema.GroupVersionKind) *info
 	return i
 }
 
-// Start runs the handlers that do not run yet. They end with the set's context.
+// Start runs the handlers that do not run yet, until the set's context ends.
 func (s *informerSet) Start(<-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +161,7 @@ func (s *informerSet) Start(<-chan struct{}) {
 	s.waiting = nil
 }
 
-// close returns when nothing runs, and lets nothing start any more.
+// close waits until no handler runs, and prevents new ones from starting.
 func (s *informerSet) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -169,18 +169,18 @@ func (s *informerSet) close() {
 	s.running.Wait()
 }
 
-// informer is the informer of one resource. The embedded interface is nil and stands for the
-// methods that upstream's controllers do not use.
+// informer is the informer of one resource. The embedded interface is nil: it has the methods that upstream's
+// controllers do not use.
 type informer struct {
 	cache.SharedIndexInformer
 	set       *informerSet
 	prefix    string                     // of the resource's keys
 	example   runtime.Object             // an empty object
-	codec     kind.Codec                 // of objects that are stored in another version; nil: their metadata is enough
+	codec     kind.Codec                 // decodes objects that are stored in another version; nil: their metadata is enough
 	version   schema.GroupVersion        // of example
-	head      []byte                     // begins objects that are stored in that version
-	wants     func(*sqlstore.Event) bool // changes that handlers hear of; nil: all
-	coalesced bool                       // handlers hear only that there was a change
+	head      []byte                     // the first bytes of objects that are stored in that version
+	wants     func(*sqlstore.Event) bool // selects the changes for handlers; nil: all
+	coalesced bool                       // handlers are only told that there was a change
 	shared    func(*sqlstore.Entry) (any, error)
 
 	handlers []*handler     // under set.mu
@@ -195,7 +195,7 @@ func (i *informer) GetIndexer() cache.Indexer {
 	return &indexed{lister.Of(i.set.store, i.prefix, i.decode), i}
 }
 
-// AddIndexers adds functions by which GetIndexer finds objects.
+// AddIndexers adds index functions for GetIndexer.
 func (i *informer) AddIndexers(indexers cache.Indexers) error {
 	i.set.mu.Lock()
 	defer i.set.mu.Unlock()
@@ -211,7 +211,7 @@ func (i *informer) AddIndexers(indexers cache.Indexers) error {
 	return nil
 }
 
-// HasSynced tells whether every handler knows the objects that were there at the start.
+// HasSynced reports whether every handler has got the objects of the start.
 func (i *informer) HasSynced() bool {
 	i.set.mu.Lock()
 	defer i.set.mu.Unlock()
@@ -223,7 +223,7 @@ func (i *informer) HasSynced() bool {
 	return true
 }
 
-// AddEventHandler takes a handler, which is called after the next Start.
+// AddEventHandler registers a handler, which runs after the next Start.
 func (i *informer) AddEventHandler(to cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	i.set.mu.Lock()
 	defer i.set.mu.Unlock()
@@ -236,8 +236,7 @@ func (i *informer) AddEventHandler(to cache.ResourceEventHandler) (cache.Resourc
 	return h, nil
 }
 
-// AddEventHandlerWithResyncPeriod is AddEventHandler: nothing is lost that a resync would
-// bring back.
+// AddEventHandlerWithResyncPeriod is AddEventHandler. No change is lost, so there is no resync.
 func (i *informer) AddEventHandlerWithResyncPeriod(to cache.ResourceEventHandler, _ time.Duration) (cache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandler(to)
 }
@@ -247,7 +246,7 @@ func (i *informer) AddEventHandlerWithOptions(to cache.ResourceEventHandler, _ c
 	return i.AddEventHandler(to)
 }
 
-// decode decodes the object of an entry. The result is the caller's own, unless share was called.
+// decode decodes the object of an entry. The result belongs to the caller, unless share was called.
 func (i *informer) decode(e *sqlstore.Entry) (any, error) {
 	if i.codec != nil && !bytes.HasPrefix(e.Value, i.head) {
 		return i.convert(e)
@@ -282,8 +281,8 @@ func (g *genericInformer) Lister() cache.GenericLister {
 	return cache.NewGenericLister(g.GetIndexer(), g.resource)
 }
 
-// informerController is for controllers that run informers one by one. Run does nothing,
-// because Start has run them.
+// informerController is for controllers that run each informer by itself. Run does nothing, because Start
+// runs the handlers.
 type informerController struct {
 	cache.Controller
 	i *informer
@@ -292,8 +291,8 @@ type informerController struct {
 func (c *informerController) Run(<-chan struct{}) {}
 func (c *informerController) HasSynced() bool     { return c.i.HasSynced() }
 
-// indexed is a lister that also knows the indexes which a controller has added. They are not kept: to look one up
-// is to look at all objects, which controllers do where that is rare.
+// indexed is a lister that also has the indexes of the controller. They are not stored: a lookup reads all
+// objects, and controllers look up rarely.
 type indexed struct {
 	cache.Indexer
 	informer *informer
@@ -305,7 +304,7 @@ func (i *indexed) added(name string) cache.IndexFunc {
 	return i.informer.indexers[name]
 }
 
-// ByIndex returns the objects for which the function of an index has a value.
+// ByIndex returns the objects for which an index function returns value.
 func (i *indexed) ByIndex(name, value string) ([]any, error) {
 	f := i.added(name)
 	if f == nil {
@@ -314,19 +313,19 @@ func (i *indexed) ByIndex(name, value string) ([]any, error) {
 	return lister.Having(i.List(), f, value)
 }
 
-// handler is the registration of somebody who wants to know of changes.
+// handler is a registered event handler.
 type handler struct {
 	informer *informer
 	to       cache.ResourceEventHandler
-	synced   chan struct{} // closed when the handler knows the objects that were there at the start
+	synced   chan struct{} // closed when the handler has got the objects of the start
 }
 
 var _ cache.DoneChecker = &handler{}
 
-// HasSynced tells whether the handler knows the objects that were there at the start.
+// HasSynced reports whether the handler has got the objects of the start.
 func (h *handler) HasSynced() bool { return cache.IsDone(h) }
 
-// HasSyncedChecker is HasSynced, for those who wait.
+// HasSyncedChecker is HasSynced as a channel.
 func (h *handler) HasSyncedChecker() cache.DoneChecker { return h }
 
 // Name implements cache.DoneChecker.
@@ -346,7 +345,7 @@ func (h *handler) run() {
 	}
 }
 
-// handle passes a change on. It skips an object that cannot be decoded, as listers do.
+// handle passes a change to the handler. It skips an object that cannot be decoded, as listers do.
 func (h *handler) handle(ev *sqlstore.Event) {
 	if wants := h.informer.wants; wants != nil && !wants(ev) {
 		return

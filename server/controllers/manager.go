@@ -26,14 +26,14 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
-// Config says which controllers run and on what.
+// Config says which controllers run and what they work on.
 type Config struct {
 	// API is what the controllers work on.
 	API   API
 	Store *sqlstore.Store
-	// Credentials is what pods are given to reach the API.
+	// Credentials is what pods get to reach the API.
 	Credentials Credentials
-	// Reservations are the writes that quotas are ahead of; nil: none are known.
+	// Reservations are objects that quotas have counted and that are not stored yet; nil: none are known.
 	Reservations *admission.Reservations
 
 	// Controllers are kube-controller-manager's --controllers: "*" stands for all that are
@@ -41,32 +41,31 @@ type Config struct {
 	// "none", alone, or an empty list stands for none of them. nil: all that are on by default.
 	Controllers []string
 
-	// Identity tells this server from others that may serve the same database. Then
-	// controllers run on one of them at a time: the holder of the Lease plinth-controllers in
-	// kube-system. Empty: there are no others.
+	// Identity distinguishes servers that share a database. The controllers then run on one server at a time:
+	// the holder of the Lease plinth-controllers in kube-system. Empty: there are no other servers.
 	Identity string
 
-	// Log gets what an operator should know; nil: nothing.
-	Log *slog.Logger
+	// Logger gets what an operator should know; nil: nothing.
+	Logger *slog.Logger
 }
 
 // API is the API as controllers see it.
 type API struct {
-	// Client reaches the API as a user who may do everything.
+	// Client is a client of the API whose user may do everything.
 	Client *clientrest.Config
-	// As reaches it as another user: each controller has the rights of its own account, as in
-	// a kube-controller-manager with --use-service-account-credentials. nil: they use Client.
+	// As returns a client for another user. Each controller has the rights of its own account, as in a
+	// kube-controller-manager with --use-service-account-credentials. nil: all controllers use Client.
 	As    func(who user.Info) *clientrest.Config
 	Kinds *kind.Registry
 	// Extensions are the group versions that extension servers serve; nil: none.
 	Extensions *aggregator.Services
 }
 
-// Credentials is what controllers hand to pods.
+// Credentials is what controllers give to pods.
 type Credentials struct {
 	// RootCA is the authority that has signed the server's certificate, in PEM.
 	RootCA []byte
-	// Tokens signs the tokens in secrets of service accounts; nil: they get none.
+	// Tokens signs the tokens in secrets of service accounts; nil: the secrets get none.
 	Tokens serviceaccount.TokenGenerator
 }
 
@@ -78,22 +77,22 @@ type Manager struct {
 	fence   *fence // nil: there are no other servers
 }
 
-// controller is an entry in the table of controllers. When run returns, because ctx has ended,
-// all that it started has ended too.
+// controller is an entry in the table of controllers. run returns when ctx has ended and everything that it
+// started has ended.
 type controller struct {
 	name, alias string
 	run         func(m *Manager, ctx context.Context) error
-	off         bool // unless it is named
-	// needs are the resources, with their groups, without which the controller has nothing to
-	// do. --runtime-config may switch them off for the life of the server.
+	off         bool // it runs only if it is named
+	// needs are the resources, with their groups, without which the controller has no work. --runtime-config
+	// may turn them off.
 	needs []string
-	// account is the service account in kube-system whose rights the controller has, by
-	// upstream's bootstrap roles; empty: it has those of the controller manager itself.
+	// account is the service account in kube-system whose rights upstream's bootstrap roles give to the
+	// controller. Empty: the controller has the rights of the controller manager.
 	account string
 }
 
-// missing returns the first resource that the controller needs and that is not served. Without
-// that resource the controller does not run. Empty: all are served.
+// missing returns the first resource that the controller needs and that is not served; the controller then
+// does not run. Empty: all are served.
 func (c controller) missing(set *kind.Set) string {
 	for _, need := range c.needs {
 		served := func(k *kind.Kind) bool { return k.GroupResource().String() == need }
@@ -104,8 +103,8 @@ func (c controller) missing(set *kind.Set) string {
 	return ""
 }
 
-// controllers is the table of controllers. alias is the other name that kube-controller-manager knows, or a newer
-// controller's without "-controller".
+// controllers is the table of controllers. alias is the other name that kube-controller-manager accepts or,
+// for newer controllers, the name without "-controller".
 var controllers = []controller{
 	{name: names.NamespaceController, alias: "namespace", account: "namespace-controller", run: (*Manager).runNamespaces, needs: []string{"namespaces"}},
 	{name: names.GarbageCollectorController, alias: "garbagecollector", account: "generic-garbage-collector", run: (*Manager).runGarbageCollector},
@@ -123,11 +122,11 @@ var controllers = []controller{
 	{name: names.PodGarbageCollectorController, alias: "podgc", account: "pod-garbage-collector", run: (*Manager).runPodGC, needs: []string{"pods", "nodes"}, off: true},
 }
 
-// New returns a manager of the controllers that config enables. It starts nothing. The
-// error says which names there are.
+// New returns a Manager of the controllers that config enables, without starting them. Its error lists the
+// valid names.
 func New(config Config) (*Manager, error) {
-	if config.Log == nil {
-		config.Log = slog.New(slog.DiscardHandler)
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	m := &Manager{config: config, client: config.API.Client}
 	var err error
@@ -135,13 +134,13 @@ func New(config Config) (*Manager, error) {
 	return m, err
 }
 
-// Check tells whether a list of controllers is well-formed; see Config.Controllers.
+// Check returns an error if a list of controllers is not valid; see Config.Controllers.
 func Check(list []string) error {
 	_, err := choose(list)
 	return err
 }
 
-// Chosen are the names of the controllers that a list turns on; see Config.Controllers.
+// Chosen returns the names of the controllers that a list turns on; see Config.Controllers.
 func Chosen(list []string) (names []string) {
 	enabled, _ := choose(list)
 	for _, c := range enabled {
@@ -150,7 +149,7 @@ func Chosen(list []string) (names []string) {
 	return names
 }
 
-// Runs tells whether a list of controllers turns on the one of a name; see Config.Controllers.
+// Runs reports whether a list of controllers turns on the named one; see Config.Controllers.
 func Runs(list []string, name string) bool {
 	enabled, _ := choose(list)
 	return slices.ContainsFunc(enabled, func(c controller) bool { return c.is(name) })
@@ -191,8 +190,8 @@ func checkList(list []string) error {
 
 func (c controller) is(name string) bool { return name == c.name || name == c.alias }
 
-// in tells whether a list turns the controller on. As in kube-controller-manager, a name takes
-// precedence over the star in any order.
+// in reports whether a list turns the controller on. As in kube-controller-manager, a name takes precedence
+// over the star, in any order.
 func (c controller) in(list []string) bool {
 	for _, item := range list {
 		if c.is(item) {
@@ -205,7 +204,7 @@ func (c controller) in(list []string) bool {
 	return !c.off && slices.Contains(list, "*")
 }
 
-// Names are the short names of all controllers.
+// Names returns the short names of all controllers.
 func Names() []string {
 	var all []string
 	for _, c := range controllers {
@@ -214,15 +213,15 @@ func Names() []string {
 	return all
 }
 
-// Run runs the controllers until ctx ends, and returns when they have ended. On a shared
-// database it first waits until it is this server's turn.
+// Run runs the controllers until ctx ends, and returns when they have ended. On a shared database, it first
+// waits until this server is elected.
 func (m *Manager) Run(ctx context.Context) {
 	if len(m.enabled) == 0 {
 		return
 	}
-	// Upstream's controllers write what they do to the logger in their context; what goes
-	// wrong comes back as errors of requests that they repeat.
-	ctx = klog.NewContext(ctx, logging.Retrying(m.config.Log, "controllers"))
+	// Upstream's controllers write debug records to the logger in their context. Failures come back as errors
+	// of requests that the controllers repeat.
+	ctx = klog.NewContext(ctx, logging.Retrying(m.config.Logger, "controllers"))
 	if m.shared() {
 		m.runElected(ctx)
 		return
@@ -247,11 +246,11 @@ func (m *Manager) clientOf(c controller) *clientrest.Config {
 		return m.client
 	}
 	client := clientrest.CopyConfig(m.config.API.As(c.user()))
-	client.WarningHandler = clientrest.NoWarnings{} // which are for people who write requests
+	client.WarningHandler = clientrest.NoWarnings{} // warnings are for people who write requests
 	return client
 }
 
-// user is who the controller is for the API.
+// user returns the identity of the controller's requests.
 func (c controller) user() user.Info {
 	if c.account == "" {
 		return &user.DefaultInfo{Name: user.KubeControllerManager, Groups: []string{user.AllAuthenticated}}
@@ -262,15 +261,15 @@ func (c controller) user() user.Info {
 	}
 }
 
-// restartAfter is the pause before a controller that failed is started again.
+// restartAfter is the pause before a failed controller restarts.
 const restartAfter = time.Second
 
-// sayAgain is the pause before a controller that ends again is logged as a warning again.
-const sayAgain = time.Minute
+// warnEvery is the shortest pause between two warnings about the same controller.
+const warnEvery = time.Minute
 
 func (m *Manager) keepRunning(ctx context.Context, c controller) {
 	if missing := c.missing(m.config.API.Kinds.Set()); missing != "" {
-		m.config.Log.Info("controller has nothing to do: a resource is switched off", "controller", c.name, "resource", missing)
+		m.config.Logger.Info("controller has nothing to do: a resource is switched off", "controller", c.name, "resource", missing)
 		return
 	}
 	own := *m
@@ -281,12 +280,12 @@ func (m *Manager) keepRunning(ctx context.Context, c controller) {
 			return
 		}
 		level := slog.LevelWarn
-		if time.Since(failed) < sayAgain {
+		if time.Since(failed) < warnEvery {
 			level = slog.LevelDebug
 		} else {
 			failed = time.Now()
 		}
-		m.config.Log.Log(ctx, level, "controller ended and starts again", "controller", c.name, "err", err)
+		m.config.Logger.Log(ctx, level, "controller ended and starts again", "controller", c.name, "err", err)
 		if sleep.For(ctx, restartAfter) != nil {
 			return
 		}

@@ -11,21 +11,21 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// NewMapper returns a mapper of the kinds that there are at the moment of a call.
+// NewMapper returns a mapper that always has the current kinds.
 func NewMapper(kinds *kind.Registry) meta.ResettableRESTMapper { return &mapper{kinds: kinds} }
 
-// mapper maps kinds to resources as the registry has them at the moment of the call.
+// mapper maps kinds to resources as the registry has them when a method is called.
 type mapper struct {
 	kinds *kind.Registry
 
 	mu         sync.Mutex
-	generation int64 // of the registry's set that current was made of
+	generation int64 // of the registry's set that current was made from
 	current    meta.RESTMapper
 }
 
 var _ meta.ResettableRESTMapper = &mapper{}
 
-// Reset has nothing to do: a mapper is never out of date.
+// Reset does nothing, because a mapper is never out of date.
 func (m *mapper) Reset() {}
 
 func (m *mapper) now() meta.RESTMapper {

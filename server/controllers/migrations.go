@@ -19,7 +19,8 @@ import (
 
 var migrationsPrefix = object.Prefix(svmv1.GroupName, "storageversionmigrations")
 
-// runMigrations carries out StorageVersionMigrations. It begins when there is one: most clusters have none.
+// runMigrations executes StorageVersionMigrations. It starts with the first migration, because most clusters
+// have none.
 func (m *Manager) runMigrations(ctx context.Context) error {
 	if err := awaitFirst(ctx, m.config.Store, migrationsPrefix); err != nil || ctx.Err() != nil {
 		return err
@@ -44,7 +45,7 @@ func (m *Manager) migrate(ctx context.Context, client kubernetes.Interface, s *i
 	migrations := storagemigration.New(s, "", nil).V1().StorageVersionMigrations()
 	rewrites, err := storageversion.New(storageversion.Config{
 		Migrations: client.StoragemigrationV1().StorageVersionMigrations(), Informer: migrations,
-		Objects: objects, Store: m.config.Store, Kinds: m.config.API.Kinds, Log: m.config.Log,
+		Objects: objects, Store: m.config.Store, Kinds: m.config.API.Kinds, Logger: m.config.Logger,
 	})
 	if err != nil {
 		return err

@@ -22,26 +22,25 @@ import (
 )
 
 const (
-	// namespaceWorkers is how many namespaces are emptied at once; upstream's default.
+	// namespaceWorkers is the number of namespaces that are emptied at the same time; upstream's default.
 	namespaceWorkers = 10
 
-	// delayAlone and delayShared are how long a namespace is left alone after it began
-	// to end, so that creates which were admitted before have arrived. Upstream waits five
-	// seconds because the informers of its servers may be as far behind. Here a server sees
-	// its own writes at once, and others' as soon as the tail hears of them.
+	// delayAlone and delayShared are the pauses after a namespace was deleted and before it is emptied, so
+	// that creates which were admitted before have been stored. Upstream waits five seconds, because the
+	// informers of its servers may lag that far. Here a server sees its own writes at once, and those of
+	// others as soon as its tail reads them.
 	delayAlone  = 50 * time.Millisecond
 	delayShared = 2 * time.Second
 )
 
-// namespaces empties the namespaces that were deleted and then lets them go. The work is
-// done by upstream's deleter; the loop around it is ours because upstream's controller
-// takes five seconds at the least for every namespace.
+// namespaces empties deleted namespaces and then finalizes them. Upstream's deleter does the work. The loop
+// around it is our own, because upstream's controller takes at least five seconds for every namespace.
 type namespaces struct {
 	delay   time.Duration
-	log     *slog.Logger
+	logger  *slog.Logger
 	deleter deletion.NamespacedResourcesDeleterInterface
 	queue   reconcile.Queue
-	told    sync.Map // names of namespaces that cannot be emptied
+	logged  sync.Map // namespaces whose failure is in the log
 }
 
 func (m *Manager) runNamespaces(ctx context.Context) error {
@@ -55,7 +54,7 @@ func (m *Manager) runNamespaces(ctx context.Context) error {
 	}
 	resources := func() ([]*metav1.APIResourceList, error) {
 		lists := preferred(m.config.API.Kinds.Set(), namespaced)
-		if len(lists) == 0 { // without any resource the deleter would end the process
+		if len(lists) == 0 { // the deleter ends the process if there are no resources
 			lists = append(lists, &metav1.APIResourceList{GroupVersion: "v1"})
 		}
 		var err error
@@ -63,14 +62,14 @@ func (m *Manager) runNamespaces(ctx context.Context) error {
 			lists, err = extended(lists, m.config.API.Extensions.Discovered())
 		}
 		if bad := m.config.Store.Unreadable(custom.DefinitionPrefix); err == nil && bad != nil {
-			err = bad // nobody knows which custom resources there are: no namespace is empty
+			err = bad // the custom resources are unknown, so that no namespace can be known to be empty
 		}
 		return lists, err
 	}
 	n := &namespaces{
-		delay: delayAlone,
-		log:   m.config.Log,
-		deleter: deletion.NewNamespacedResourcesDeleter(ctx, calm{client.CoreV1().Namespaces(), m.config.Store}, objects, client.CoreV1(),
+		delay:  delayAlone,
+		logger: m.config.Logger,
+		deleter: deletion.NewNamespacedResourcesDeleter(ctx, statusDamper{client.CoreV1().Namespaces(), m.config.Store}, objects, client.CoreV1(),
 			resources, corev1.FinalizerKubernetes),
 		queue: reconcile.NewNamedQueue("namespace", reconcile.First, reconcile.Most),
 	}
@@ -92,9 +91,8 @@ func (n *namespaces) handle(ev *sqlstore.Event) {
 	}
 }
 
-// onlyStatus tells whether a change of a namespace that is being deleted is one of its status
-// alone. The deleter has most likely made the change, and would be woken by each of its own
-// writes.
+// onlyStatus reports whether an event changes only the status of a namespace that is being deleted. The
+// deleter writes the status itself, and must not be woken by its own writes.
 func onlyStatus(ev *sqlstore.Event) bool {
 	if ev.Prev == nil {
 		return false
@@ -113,30 +111,30 @@ func withoutStatus(ns *corev1.Namespace) *corev1.Namespace {
 	return ns
 }
 
-// mostWords is the longest pause between two writes of a failure whose message changes.
-const mostWords = time.Minute
+// maxMessagePause is the longest pause between two writes of a failure whose message changes.
+const maxMessagePause = time.Minute
 
-// calm is a client of namespaces that does not write each change of the messages in conditions:
-// what keeps a namespace from being emptied may be told in other words with each try.
-type calm struct {
+// statusDamper is a client of namespaces that does not write every change of a condition's message: the
+// message about a namespace that cannot be emptied may differ at each try.
+type statusDamper struct {
 	typedcore.NamespaceInterface
 	store *sqlstore.Store
 }
 
-func (c calm) UpdateStatus(ctx context.Context, ns *corev1.Namespace, options metav1.UpdateOptions) (*corev1.Namespace, error) {
+func (c statusDamper) UpdateStatus(ctx context.Context, ns *corev1.Namespace, options metav1.UpdateOptions) (*corev1.Namespace, error) {
 	e := c.store.Get(lister.NamespacePrefix + ns.Name)
 	if e != nil {
 		told, err := lister.Decode[corev1.Namespace](e)
-		if since, same := inOtherWords(told, ns); err == nil && same && !reconcile.InOtherWords(since, time.UnixMilli(e.At), time.Now(), mostWords) {
+		if since, same := onlyMessagesDiffer(told, ns); err == nil && same && !reconcile.MessageDue(since, time.UnixMilli(e.At), time.Now(), maxMessagePause) {
 			return ns, nil
 		}
 	}
 	return c.NamespaceInterface.UpdateStatus(ctx, ns, options)
 }
 
-// inOtherWords tells whether the status of a namespace differs from what was told in messages
-// alone, and since when the last of the conditions is so that have other messages.
-func inOtherWords(told, now *corev1.Namespace) (since time.Time, same bool) {
+// onlyMessagesDiffer reports whether two statuses of a namespace differ only in the messages of conditions.
+// since is the latest transition time of the conditions whose messages differ.
+func onlyMessagesDiffer(told, now *corev1.Namespace) (since time.Time, same bool) {
 	if told == nil || told.UID != now.UID || told.Status.Phase != now.Status.Phase || len(told.Status.Conditions) != len(now.Status.Conditions) {
 		return since, false
 	}
@@ -163,19 +161,19 @@ func (n *namespaces) work(ctx context.Context) {
 	}
 }
 
-// empty makes one pass over a namespace. Objects that are left have finalizers or a grace
-// period, or could not be deleted; the namespace is queued again.
+// empty tries once to empty a namespace. If objects remain because of finalizers, grace periods or errors,
+// the namespace is queued again.
 func (n *namespaces) empty(ctx context.Context, name string) {
 	err := n.deleter.Delete(ctx, name)
 	if err == nil || ctx.Err() != nil {
 		n.queue.Forget(name)
-		n.told.Delete(name)
+		n.logged.Delete(name)
 		return
 	}
 	if _, remaining := err.(*deletion.ResourcesRemainingError); remaining {
-		n.told.Delete(name)
-	} else if _, told := n.told.LoadOrStore(name, true); !told {
-		n.log.Warn("namespace could not be emptied; it is tried again", "namespace", name, "err", err)
+		n.logged.Delete(name)
+	} else if _, logged := n.logged.LoadOrStore(name, true); !logged {
+		n.logger.Warn("namespace could not be emptied; it is tried again", "namespace", name, "err", err)
 	}
 	n.queue.AddRateLimited(name)
 }

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ownership is the part of an object's metadata that garbage collection is about, as the
-// stored JSON has it; nil for a field that is not there. Most objects have a uid only.
+// ownership is the part of an object's metadata that the garbage collector reads, as raw JSON; nil for a
+// missing field. Most objects have only a uid.
 type ownership struct {
 	uid               []byte
 	deletionTimestamp []byte
@@ -42,8 +42,8 @@ func (o *ownership) equal(p *ownership) bool {
 
 func (o *ownership) id() types.UID { return types.UID(bytes.Trim(o.uid, `"`)) }
 
-// decode writes the fields into m. What the store holds was encoded by this server, so
-// there is no error to expect; a field that cannot be read counts as absent.
+// decode writes the fields into m. This server has encoded the stored JSON, so there are no errors to expect;
+// a field that cannot be read counts as missing.
 func (o *ownership) decode(m *metav1.ObjectMeta) {
 	m.UID = o.id()
 	field := func(raw []byte, v any) {
@@ -58,8 +58,8 @@ func (o *ownership) decode(m *metav1.ObjectMeta) {
 
 var metadataStart = []byte(`"metadata":{`)
 
-// metadataFields calls f with name and raw value of each field of a stored object's
-// metadata. Stored values are compact JSON that begins as package sqlstore says.
+// metadataFields calls f with the name and the raw value of each field of a stored object's metadata. Stored
+// values are compact JSON in the layout that package sqlstore defines.
 func metadataFields(object []byte, f func(name, value []byte)) {
 	i := bytes.Index(object, metadataStart)
 	if i < 0 {
@@ -82,7 +82,7 @@ func metadataFields(object []byte, f func(name, value []byte)) {
 	}
 }
 
-// stringEnd returns where the string that b begins with is over.
+// stringEnd returns the length of the JSON string with which b begins.
 func stringEnd(b []byte) int {
 	for i := 1; i < len(b); i++ {
 		j := bytes.IndexByte(b[i:], '"')
@@ -97,13 +97,13 @@ func stringEnd(b []byte) int {
 	return len(b)
 }
 
-// escaped tells whether a quote that follows b is part of the string.
+// escaped reports whether the quote after b is escaped.
 func escaped(b []byte) bool {
 	n := len(b) - len(bytes.TrimRight(b, `\`))
 	return n%2 == 1
 }
 
-// valueEnd returns where the value that b begins with is over.
+// valueEnd returns the length of the JSON value with which b begins.
 func valueEnd(b []byte) int {
 	depth := 0
 	for i := 0; i < len(b); i++ {

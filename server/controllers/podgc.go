@@ -19,35 +19,34 @@ import (
 	"k8s.io/kubernetes/pkg/util/taints"
 )
 
-// The times and numbers are those of upstream's pod garbage collector.
+// These times and numbers are those of upstream's pod garbage collector.
 const (
 	podGCEvery         = 20 * time.Second
 	podGCQuarantine    = 40 * time.Second
 	mostTerminatedPods = 12500 // kube-controller-manager's --terminated-pod-gc-threshold
 )
 
-// podGC deletes pods that nobody else deletes: pods of nodes that are gone or out of service,
-// pods that were deleted before they had a node, and the oldest ones if too many have ended.
-// It follows the rules of upstream's pod garbage collector, whose package depends on half a
-// kubelet. It is off unless it is named: in a cluster without nodes it would delete pods that
-// somebody created for a test.
+// podGC deletes pods that nothing else deletes: pods of nodes that are gone or out of service, pods that were
+// deleted before they had a node, and the oldest finished pods if there are too many. It follows the rules of
+// upstream's pod garbage collector, whose package depends on half of the kubelet. It is off by default,
+// because in a cluster without nodes it would delete pods that somebody created for a test.
 type podGC struct {
 	client     kubernetes.Interface
 	pods       corelisters.PodLister
 	nodes      corelisters.NodeLister
-	log        *slog.Logger
+	logger     *slog.Logger
 	quarantine time.Duration
 	threshold  int
 
-	missing map[string]time.Time // nodes that pods name, since when they are not there
-	failed  int                  // pods that could not be removed in this pass
+	missing map[string]time.Time // missing nodes of pods, and since when they are missing
+	failed  int                  // pods that this pass could not remove
 }
 
 func (m *Manager) runPodGC(ctx context.Context) error {
 	return m.onInformers(ctx, func(ctx context.Context, client kubernetes.Interface, s *informerSet) error {
 		v1 := core.New(s, "", nil).V1()
 		g := &podGC{
-			client: client, pods: v1.Pods().Lister(), nodes: v1.Nodes().Lister(), log: m.config.Log,
+			client: client, pods: v1.Pods().Lister(), nodes: v1.Nodes().Lister(), logger: m.config.Logger,
 			quarantine: podGCQuarantine, threshold: mostTerminatedPods, missing: map[string]time.Time{},
 		}
 		tick := time.NewTicker(podGCEvery)
@@ -57,7 +56,7 @@ func (m *Manager) runPodGC(ctx context.Context) error {
 			err := g.collect(ctx)
 			if now := err != nil || g.failed > 0; ctx.Err() == nil {
 				if now && !failed {
-					m.config.Log.Warn("pods could not be collected; it is tried again", "pods", g.failed, "err", err)
+					m.config.Logger.Warn("pods could not be collected; it is tried again", "pods", g.failed, "err", err)
 				}
 				failed = now
 			}
@@ -70,7 +69,7 @@ func (m *Manager) runPodGC(ctx context.Context) error {
 	})
 }
 
-// collect makes one pass over all pods.
+// collect checks all pods once.
 func (g *podGC) collect(ctx context.Context) error {
 	pods, err := g.pods.List(labels.Everything())
 	if err != nil {
@@ -96,8 +95,8 @@ func (g *podGC) collect(ctx context.Context) error {
 	return nil
 }
 
-// goneNodes returns the nodes that pods name and that have been missing for a while. It asks
-// the API once more, because another replica may have created one.
+// goneNodes returns the nodes of pods that have been missing for the quarantine time. It also asks the API,
+// because another replica may have created a node.
 func (g *podGC) goneNodes(ctx context.Context, pods []*corev1.Pod) (map[string]bool, error) {
 	gone, missing := map[string]bool{}, map[string]time.Time{}
 	for _, pod := range pods {
@@ -126,7 +125,7 @@ func (g *podGC) goneNodes(ctx context.Context, pods []*corev1.Pod) (map[string]b
 	return gone, nil
 }
 
-// outOfService tells whether a node is not ready and has the taint out-of-service.
+// outOfService reports whether a node is not ready and has the taint out-of-service.
 func (g *podGC) outOfService(name string) bool {
 	node, err := g.nodes.Get(name)
 	return err == nil && !nodeReady(node) && taints.TaintKeyExists(node.Spec.Taints, corev1.TaintNodeOutOfService)
@@ -138,7 +137,7 @@ func nodeReady(node *corev1.Node) bool {
 	})
 }
 
-// removeEnded deletes the pods beyond the threshold: evicted ones first, then by age.
+// removeEnded deletes the finished pods beyond the threshold: evicted pods first, then the oldest.
 func (g *podGC) removeEnded(ctx context.Context, pods []*corev1.Pod) {
 	ended := slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !hasEnded(pod) })
 	over := len(ended) - g.threshold
@@ -156,12 +155,12 @@ func (g *podGC) removeEnded(ctx context.Context, pods []*corev1.Pod) {
 	}
 }
 
-// evicted tells whether a kubelet ended the pod because its node ran short of something.
+// evicted reports whether a kubelet ended the pod because its node ran out of a resource.
 func evicted(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed && pod.Status.Reason == "Evicted"
 }
 
-// hasEnded counts an unknown phase as ended, as upstream does.
+// hasEnded reports whether a pod has finished. An unknown phase counts as finished, as in upstream.
 func hasEnded(pod *corev1.Pod) bool {
 	switch pod.Status.Phase {
 	case corev1.PodPending, corev1.PodRunning, corev1.PodUnknown:
@@ -170,18 +169,18 @@ func hasEnded(pod *corev1.Pod) bool {
 	return true
 }
 
-// remove deletes a pod without a grace period. A pod that has not ended is set to Failed
-// first, because no kubelet does that. An error is counted, and the next pass tries again.
+// remove deletes a pod without a grace period. It first sets an unfinished pod to Failed, because no kubelet
+// does that. Errors are counted, and the next pass tries again.
 func (g *podGC) remove(ctx context.Context, pod *corev1.Pod, why *corev1.PodCondition) {
 	if err := g.fail(ctx, pod, why); err != nil && ctx.Err() == nil {
 		g.failed++
-		g.log.Debug("pod could not be collected; it is tried again", "namespace", pod.Namespace, "name", pod.Name, "err", err)
+		g.logger.Debug("pod could not be collected; it is tried again", "namespace", pod.Namespace, "name", pod.Name, "err", err)
 		return
 	}
 	err := g.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, *metav1.NewDeleteOptions(0))
 	if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
 		g.failed++
-		g.log.Debug("pod could not be collected; it is tried again", "namespace", pod.Namespace, "name", pod.Name, "err", err)
+		g.logger.Debug("pod could not be collected; it is tried again", "namespace", pod.Namespace, "name", pod.Name, "err", err)
 	}
 }
 

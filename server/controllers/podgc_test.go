@@ -39,7 +39,7 @@ func TestPodGC(t *testing.T) {
 	for _, p := range tests {
 		c.addPod(t, p)
 	}
-	m, err := controllers.New(controllers.Config{API: controllers.API{Client: c.Config, Kinds: c.Kinds}, Store: c.Store, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	m, err := controllers.New(controllers.Config{API: controllers.API{Client: c.Config, Kinds: c.Kinds}, Store: c.Store, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,12 +23,11 @@ import (
 
 var policiesPrefix = object.Prefix(v1.GroupName, "validatingadmissionpolicies")
 
-// policyStatusWorkers is upstream's number.
+// policyStatusWorkers is upstream's number of workers.
 const policyStatusWorkers = 5
 
-// runPolicyStatus runs upstream's controller that checks the types in the expressions of
-// ValidatingAdmissionPolicies and writes what it finds to their status. It begins when there
-// is a policy: most clusters have none.
+// runPolicyStatus runs upstream's controller that type-checks the expressions of ValidatingAdmissionPolicies
+// and writes the result to their status. It starts with the first policy, because most clusters have none.
 func (m *Manager) runPolicyStatus(ctx context.Context) error {
 	if err := awaitFirst(ctx, m.config.Store, policiesPrefix); err != nil || ctx.Err() != nil {
 		return err
@@ -50,8 +49,8 @@ func (m *Manager) checkPolicies(ctx context.Context, client kubernetes.Interface
 	return nil
 }
 
-// schemas finds the schemas of types. Those of the built-in types together take tens of
-// megabytes, and policies rarely change, so they may be collected while no check uses them.
+// schemas finds the schemas of types. The schemas of all built-in types take tens of megabytes and policies
+// rarely change, so the garbage collector may free them between two checks.
 type schemas struct {
 	others resolver.SchemaResolver // finds the types that are not built in
 
@@ -68,8 +67,8 @@ func (s *schemas) ResolveSchema(gvk schema.GroupVersionKind) (*spec.Schema, erro
 	return found, err
 }
 
-// resolveBuiltin is for one caller at a time: upstream's resolver writes what a reference means into the definitions, which
-// the schemas of several types share, the first time that it comes to it.
+// resolveBuiltin has one caller at a time: upstream's resolver writes resolved references into definitions
+// that the schemas of several types share.
 func (s *schemas) resolveBuiltin(gvk schema.GroupVersionKind) (*spec.Schema, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

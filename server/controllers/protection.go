@@ -24,11 +24,11 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-// Admission gives claims, volumes and their classes a finalizer that somebody has to take away when they
-// are deleted and nothing uses them: upstream's controllers. Without them nothing that has
-// a claim would ever end.
+// Admission adds a finalizer to claims, volumes and their classes. Upstream's controllers, which run here,
+// remove it when the object is deleted and nothing uses it. Without them, a deleted object with a claim would
+// never disappear.
 
-// runVolumeProtection is about PersistentVolumes, which their claims use.
+// runVolumeProtection protects PersistentVolumes, which claims use.
 func (m *Manager) runVolumeProtection(ctx context.Context) error {
 	return m.onInformers(ctx, func(ctx context.Context, client kubernetes.Interface, s *informerSet) error {
 		c, err := pvprotection.NewPVProtectionController(klog.FromContext(ctx), core.New(s, "", nil).V1().PersistentVolumes(), client)
@@ -43,8 +43,8 @@ func (m *Manager) runVolumeProtection(ctx context.Context) error {
 
 var volumeClassesPrefix = object.Prefix(storagev1.GroupName, "volumeattributesclasses")
 
-// runVolumeClassProtection is about VolumeAttributesClasses, which claims and volumes use. It begins when there is
-// a class: most clusters have none.
+// runVolumeClassProtection protects VolumeAttributesClasses, which claims and volumes use. It starts with the
+// first class, because most clusters have none.
 func (m *Manager) runVolumeClassProtection(ctx context.Context) error {
 	if err := awaitFirst(ctx, m.config.Store, volumeClassesPrefix); err != nil || ctx.Err() != nil {
 		return err
@@ -62,11 +62,11 @@ func (m *Manager) runVolumeClassProtection(ctx context.Context) error {
 	})
 }
 
-// runClaimProtection is about PersistentVolumeClaims, which pods use. It hears only of changes of pods that may
-// change whether a claim is in use: to look at each change of all pods would cost every write of one.
+// runClaimProtection protects PersistentVolumeClaims, which pods use. It receives only those changes of pods
+// that may change whether a claim is in use: processing every change would slow down every write of a pod.
 func (m *Manager) runClaimProtection(ctx context.Context) error {
 	return m.onInformers(ctx, func(ctx context.Context, client kubernetes.Interface, s *informerSet) error {
-		s.only(&corev1.Pod{}, func(ev *sqlstore.Event) bool { return mayFreeClaim(s.store, ev) })
+		s.filter(&corev1.Pod{}, func(ev *sqlstore.Event) bool { return mayFreeClaim(s.store, ev) })
 		v1 := core.New(s, "", nil).V1()
 		c, err := pvcprotection.NewPVCProtectionController(klog.FromContext(ctx), v1.PersistentVolumeClaims(), claimants{v1.Pods(), s.InformerFor(&corev1.Pod{}, nil).(*informer)}, client)
 		if err != nil {
@@ -78,8 +78,8 @@ func (m *Manager) runClaimProtection(ctx context.Context) error {
 	})
 }
 
-// mayFreeClaim tells whether a change of a pod may change whether a claim is in use. A claim that waits for its end
-// is looked at after each change.
+// mayFreeClaim reports whether a change of a pod may change whether a claim is in use. While a deleted claim
+// waits in the pod's namespace, every change may.
 func mayFreeClaim(store *sqlstore.Store, ev *sqlstore.Event) bool {
 	if !namesClaims(ev.Entry.Value) {
 		return false
@@ -88,7 +88,7 @@ func mayFreeClaim(store *sqlstore.Store, ev *sqlstore.Event) bool {
 		claimsEnd(store, ev.Entry.Key)
 }
 
-// namesClaims tells whether a pod may use claims, by its JSON.
+// namesClaims reports whether a pod may use claims, by its JSON.
 func namesClaims(pod []byte) bool {
 	return bytes.Contains(pod, []byte(`"persistentVolumeClaim":{`)) || bytes.Contains(pod, []byte(`"ephemeral":{`))
 }
@@ -99,12 +99,12 @@ func hasStopped(pod []byte) bool {
 	return bytes.Contains(pod, []byte(`"phase":"Succeeded"`)) || bytes.Contains(pod, []byte(`"phase":"Failed"`))
 }
 
-// claimsEnd tells whether a claim in the namespace of a pod waits for its end.
+// claimsEnd reports whether a deleted claim in the pod's namespace waits for its finalizer.
 func claimsEnd(store *sqlstore.Store, pod string) (found bool) {
 	claims := object.Prefix("", "persistentvolumeclaims")
 	namespace, _, _ := strings.Cut(strings.TrimPrefix(pod, object.Prefix("", "pods")), "/")
 	from, to := changelog.RangeOf(claims + namespace + "/")
-	// In memory: there is no error.
+	// The view is in memory, so there is no error.
 	_ = store.Current(claims).Scan(context.Background(), from, to, func(e *sqlstore.Entry) bool {
 		found = ends(e)
 		return !found
@@ -112,15 +112,14 @@ func claimsEnd(store *sqlstore.Store, pod string) (found bool) {
 	return found
 }
 
-// endsKey is where the entry of a claim keeps whether it waits for its end.
+// endsKey is the key under which the entry of a claim caches whether the claim is being deleted.
 type endsKey struct{}
 
 func ends(claim *sqlstore.Entry) bool {
 	return claim.Memo(endsKey{}, func() any { return isEnding(claim.Value) }).(bool)
 }
 
-// claimants, claimantsInformer and byClaim are the informer of pods with the index of the
-// claims that they use.
+// claimants, claimantsInformer and byClaim are an informer of pods with an index by the claims that they use.
 type claimants struct {
 	coreinformers.PodInformer
 	pods *informer
@@ -143,12 +142,12 @@ func (byClaim) GetIndexers() cache.Indexers {
 	return cache.Indexers{common.PodPVCIndex: common.PodPVCIndexFunc()}
 }
 
-// ByIndex returns the pods that use a claim. To make objects of all in the namespace for each of its claims would
-// be to read n times n.
+// ByIndex returns the pods that use a claim. Decoding all pods of the namespace for each of its claims would
+// decode n times n pods.
 func (b byClaim) ByIndex(_, claim string) (pods []any, err error) {
 	namespace, _, _ := strings.Cut(claim, "/")
 	from, to := changelog.RangeOf(b.pods.prefix + namespace + "/")
-	// In memory: there is no error.
+	// The view is in memory, so there is no error.
 	_ = b.pods.set.store.Current(b.pods.prefix).Scan(context.Background(), from, to, func(e *sqlstore.Entry) bool {
 		if slices.Contains(b.claimsOf(e), claim) {
 			if pod, err := b.pods.decode(e); err == nil {
@@ -160,10 +159,10 @@ func (b byClaim) ByIndex(_, claim string) (pods []any, err error) {
 	return pods, nil
 }
 
-// claimsKey is where the entry of a pod keeps the claims that the pod uses.
+// claimsKey is the key under which the entry of a pod caches the claims that the pod uses.
 type claimsKey struct{}
 
-// claimsOf are the claims that a pod uses, as NAMESPACE/NAME.
+// claimsOf returns the claims that a pod uses, as NAMESPACE/NAME.
 func (b byClaim) claimsOf(e *sqlstore.Entry) []string {
 	return e.Memo(claimsKey{}, func() any {
 		if !namesClaims(e.Value) {
@@ -173,7 +172,7 @@ func (b byClaim) claimsOf(e *sqlstore.Entry) []string {
 		if err != nil {
 			return []string(nil)
 		}
-		claims, _ := common.PodPVCIndexFunc()(pod) // which returns no error
+		claims, _ := common.PodPVCIndexFunc()(pod) // this function returns no error
 		return claims
 	}).([]string)
 }

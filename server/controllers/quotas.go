@@ -26,14 +26,14 @@ import (
 var quotasPrefix = object.Prefix("", "resourcequotas")
 
 const (
-	// The times and numbers are kube-controller-manager's.
+	// These times and numbers are kube-controller-manager's.
 	quotaWorkers  = 5
 	quotaResync   = 5 * time.Minute
 	quotaDiscover = 30 * time.Second
 )
 
-// runQuotas runs upstream's controller that counts what ResourceQuotas limit. It follows
-// every resource, so it begins when there is a quota: most clusters have none.
+// runQuotas runs upstream's controller that counts the usage of ResourceQuotas. It follows every resource, so
+// it starts with the first quota: most clusters have none.
 func (m *Manager) runQuotas(ctx context.Context) error {
 	if err := awaitFirst(ctx, m.config.Store, quotasPrefix); err != nil || ctx.Err() != nil {
 		return err
@@ -72,7 +72,8 @@ func (m *Manager) countQuotas(ctx context.Context, client kubernetes.Interface, 
 	return nil
 }
 
-// quotaInformers are the informers that count devices: of pods, claims and classes. The embedded interface is nil.
+// quotaInformers are the informers that count devices: those of pods, claims and classes. The embedded
+// interface is nil.
 type quotaInformers struct {
 	informers.SharedInformerFactory
 	s *informerSet
@@ -84,7 +85,8 @@ func (i quotaInformers) Resource() informersresource.Interface {
 	return informersresource.New(i.s, "", nil)
 }
 
-// counted tells whether upstream's rules count a resource. Those of claims of devices need more than the claims.
+// counted reports whether upstream's rules can count a resource. The rules for device claims need more than
+// the claims.
 func (s *informerSet) counted(gvr schema.GroupVersionResource) bool {
 	served := func(gvr schema.GroupVersionResource) bool {
 		return s.kinds.Lookup(gvr.Group, gvr.Version, gvr.Resource) != nil
@@ -95,7 +97,7 @@ func (s *informerSet) counted(gvr schema.GroupVersionResource) bool {
 	return served(gvr)
 }
 
-// awaitFirst returns when there is an object of a resource, or when ctx ends.
+// awaitFirst waits until a resource has an object, or until ctx ends.
 func awaitFirst(ctx context.Context, store *sqlstore.Store, resource string) error {
 	found, stop := context.WithCancel(ctx)
 	defer stop()

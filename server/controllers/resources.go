@@ -14,15 +14,15 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// preferred lists every resource of set in its preferred version, as a discovery client's
-// ServerPreferredResources does, but objects that are in two groups only once.
+// preferred lists every resource of set in its preferred version, as ServerPreferredResources of a discovery
+// client does. Objects that are in two groups appear once.
 func preferred(set *kind.Set, want func(*kind.Kind) bool) []*metav1.APIResourceList {
 	byGroupVersion := make(map[schema.GroupVersion]*metav1.APIResourceList)
 	seen := make(map[kind.Stored]bool)
 	var lists []*metav1.APIResourceList
 	for _, k := range set.Kinds {
 		if !want(k) || seen[k.Stored] {
-			continue // another version or group of the same objects, the preferred one was first
+			continue // the preferred version or group of the same objects came before
 		}
 		seen[k.Stored] = true
 		gv := schema.GroupVersion{Group: k.Group, Version: k.Versions[0].Name}
@@ -37,8 +37,8 @@ func preferred(set *kind.Set, want func(*kind.Kind) bool) []*metav1.APIResourceL
 	return lists
 }
 
-// extended adds the namespaced resources of extension servers to lists. The error names the
-// group versions of those that did not say what they have, as a discovery client's does.
+// extended adds the namespaced resources of extension servers to lists. As in a discovery client, the error
+// names the group versions whose servers did not answer.
 func extended(lists []*metav1.APIResourceList, found *aggregator.Discovered) ([]*metav1.APIResourceList, error) {
 	var all apidiscovery.APIGroupDiscoveryList
 	for _, v := range found.Versions {
@@ -66,20 +66,20 @@ func apiResource(k *kind.Kind, version string) metav1.APIResource {
 
 func namespaced(k *kind.Kind) bool { return k.Namespaced }
 
-// lookAgain bounds how long discoveryOnChange waits, for a sync that failed the last time.
+// lookAgain is the longest time for which discoveryOnChange waits, so that a failed sync is repeated.
 const lookAgain = 30 * time.Second
 
-// discoveryOnChange is the discovery client of a garbage collector, which asks it again
-// and again: the answer waits until there is something new.
+// discoveryOnChange is the discovery client of a garbage collector, which polls it: the answer waits until
+// something has changed.
 type discoveryOnChange struct {
 	clientdiscovery.ServerResourcesInterface // nil: the collector calls only the method below
 
 	ctx     context.Context
 	kinds   *kind.Registry
-	changed <-chan struct{} // of what was answered last
+	changed <-chan struct{} // is closed when the last answer is out of date
 }
 
-// ServerPreferredResources is called by one goroutine.
+// ServerPreferredResources has one caller at a time.
 func (d *discoveryOnChange) ServerPreferredResources() ([]*metav1.APIResourceList, error) {
 	if d.changed != nil {
 		timer := time.NewTimer(lookAgain)
@@ -91,6 +91,6 @@ func (d *discoveryOnChange) ServerPreferredResources() ([]*metav1.APIResourceLis
 			return nil, d.ctx.Err()
 		}
 	}
-	d.changed = d.kinds.Changed() // before the set, so that no change falls between
+	d.changed = d.kinds.Changed() // read before the set, so that no change is missed
 	return preferred(d.kinds.Set(), func(*kind.Kind) bool { return true }), nil
 }

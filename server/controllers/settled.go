@@ -14,24 +14,24 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
-// settled hands quotas to upstream's controller when the objects that they have counted can be
-// listed. Admission counts an object before it is stored. In between, the controller would count
-// one object less, write that down, and the namespace could get more objects than the quota
-// allows. An object that is counted later changes the quota, so that the controller's
-// update is refused and it counts again.
+// settled passes a quota to upstream's controller only when the objects that the quota has counted can be
+// listed. Admission counts an object before it is stored. In between, the controller would count one object
+// less, and after it has written that number, the namespace could get more objects than the quota allows. An
+// object that is counted later changes the quota, so that the controller's update conflicts and it counts
+// again.
 type settled struct {
 	coreinformers.ResourceQuotaInformer
 	ctx context.Context
 	m   *Manager
 
 	mu      sync.Mutex
-	changed map[types.UID]time.Time // when quotas have changed, if m is shared
+	changed map[types.UID]time.Time // when each quota changed last; only if m is shared
 }
 
 func (m *Manager) settledQuotas(ctx context.Context, quotas coreinformers.ResourceQuotaInformer) coreinformers.ResourceQuotaInformer {
 	s := &settled{ResourceQuotaInformer: quotas, ctx: ctx, m: m, changed: map[types.UID]time.Time{}}
 	if m.shared() {
-		// The only error is that of informers that have ended.
+		// The only error is that the informers have ended.
 		_, _ = quotas.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 			UpdateFunc: func(_, quota any) { s.note(quota.(*corev1.ResourceQuota)) },
 			DeleteFunc: func(quota any) { s.forget(quota.(*corev1.ResourceQuota)) },
@@ -40,7 +40,7 @@ func (m *Manager) settledQuotas(ctx context.Context, quotas coreinformers.Resour
 	return s
 }
 
-// Lister is what the controller gets the quota from that it is about to count for.
+// Lister is the lister from which the controller reads a quota before it counts.
 func (s *settled) Lister() corelisters.ResourceQuotaLister {
 	return settledLister{s.ResourceQuotaInformer.Lister(), s}
 }
@@ -60,7 +60,7 @@ type settledNamespace struct {
 	namespace string
 }
 
-// Get returns a quota. A quota without a status is returned at once: it has counted nothing.
+// Get returns a quota. A quota without a status is returned at once, because it has counted nothing.
 func (n settledNamespace) Get(name string) (*corev1.ResourceQuota, error) {
 	for tries := othersTries; ; tries-- {
 		quota, err := n.ResourceQuotaNamespaceLister.Get(name)
@@ -77,12 +77,12 @@ func (n settledNamespace) Get(name string) (*corev1.ResourceQuota, error) {
 	}
 }
 
-// othersStore is how long another server may take, at most, from counting an object to storing it:
-// its writes are not among the reservations of this one. Most take milliseconds.
+// othersStore is the longest time that another server may need to store an object after it has counted it,
+// because the reservations of this server do not contain the writes of others. Most take milliseconds.
 const othersStore = time.Second
 
-// othersTries bounds the waiting for a quota that changes all the time: another change refuses what
-// the controller has counted, in most cases.
+// othersTries bounds the retries for a quota that changes all the time. If it changes again, the controller's
+// update conflicts in most cases.
 const othersTries = 5
 
 func (s *settled) note(quota *corev1.ResourceQuota) {
@@ -97,7 +97,7 @@ func (s *settled) forget(quota *corev1.ResourceQuota) {
 	delete(s.changed, quota.UID)
 }
 
-// pause returns how long to wait until other servers have stored what the quota has counted.
+// pause returns how long to wait until other servers have stored the objects that the quota has counted.
 func (s *settled) pause(quota *corev1.ResourceQuota) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

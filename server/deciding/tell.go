@@ -19,7 +19,7 @@ type Teller struct {
 
 // Tell logs which of objects have come since it was called last, a record for each resource. The objects of a resource follow
 // each other, as those of Unreadable do.
-func (t *Teller) Tell(log *slog.Logger, objects []*sqlstore.Unreadable) {
+func (t *Teller) Tell(logger *slog.Logger, objects []*sqlstore.Unreadable) {
 	told, added := map[string]bool{}, [][]string(nil)
 	for _, u := range objects {
 		if u.Damaged() {
@@ -37,7 +37,7 @@ func (t *Teller) Tell(log *slog.Logger, objects []*sqlstore.Unreadable) {
 	}
 	t.told = told
 	for _, keys := range added {
-		log.Error("objects that decide about requests cannot be decrypted; bring their key back, or delete them as docs/encryption.md says",
+		logger.Error("objects that decide about requests cannot be decrypted; bring their key back, or delete them as docs/encryption.md says",
 			"objects", len(keys), "keys", strings.Join(keys[:min(len(keys), mostTold)], " "))
 	}
 }

@@ -40,8 +40,8 @@ type Config struct {
 	Services webhook.ServiceResolver
 	// Dial connects to conversion webhooks; nil: a net.Dialer.
 	Dial dialout.Func
-	// Log gets what an operator should know; nil: nothing.
-	Log *slog.Logger
+	// Logger gets what an operator should know; nil: nothing.
+	Logger *slog.Logger
 }
 
 // Definitions serves the resources of CustomResourceDefinitions. Every server has one,
@@ -69,8 +69,8 @@ type Definitions struct {
 
 // New returns Definitions for config. It starts nothing.
 func New(config Config) (*Definitions, error) {
-	if config.Log == nil {
-		config.Log = slog.New(slog.DiscardHandler)
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	validation.RegisterMetrics()
 	api, err := apiextensionsclient.NewForConfig(config.Client)
@@ -109,14 +109,14 @@ func (d *Definitions) Run(ctx context.Context) {
 	defer workers.Wait()
 	defer d.names.ShutDown()
 	defer d.instances.ShutDown()
-	workers.Go(func() { reconcile.Work(ctx, d.config.Log, definitionKind, d.names, d.reconcileNames) })
+	workers.Go(func() { reconcile.Work(ctx, d.config.Logger, definitionKind, d.names, d.reconcileNames) })
 	for range instanceWorkers {
-		workers.Go(func() { reconcile.Work(ctx, d.config.Log, definitionKind, d.instances, d.deleteInstances) })
+		workers.Go(func() { reconcile.Work(ctx, d.config.Logger, definitionKind, d.instances, d.deleteInstances) })
 	}
 	for failed := false; ctx.Err() == nil; {
 		err := d.follow(ctx)
 		if err != nil && !failed {
-			d.config.Log.Warn("changes of CustomResourceDefinitions were lost; reading anew", "err", err)
+			d.config.Logger.Warn("changes of CustomResourceDefinitions were lost; reading anew", "err", err)
 		}
 		failed = err != nil
 		_ = sleep.For(ctx, lister.RetryRead)

@@ -40,7 +40,7 @@ func openFixture(t *testing.T) *fixture {
 	api := apitest.Open(t)
 	d, err := New(Config{
 		Client: api.Config, Store: api.Store, Kinds: api.Kinds, DeleteAll: api.DeleteAll,
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -29,13 +29,13 @@ const (
 	deletionUncertain = "InstanceDeletionCheck"
 )
 
-// mostWords is the longest pause between two writes of a failure whose message changes: a
+// maxMessagePause is the longest pause between two writes of a failure whose message changes: a
 // definition may have a megabyte.
-const mostWords = 10 * time.Minute
+const maxMessagePause = 10 * time.Minute
 
 // errOvertaken has a definition tried again that somebody changed meanwhile. The change itself
 // may be another server's of the condition Terminating, which wakes nobody.
-var errOvertaken = fmt.Errorf("the definition was changed meanwhile: %w", reconcile.ErrTold)
+var errOvertaken = fmt.Errorf("the definition was changed meanwhile: %w", reconcile.ErrReported)
 
 // deleteInstances ends a definition that has a deletionTimestamp: it deletes the instances
 // first and then takes the finalizer away, so that the definition goes too. A try that fails
@@ -102,7 +102,7 @@ func (d *Definitions) tellFailure(ctx context.Context, crd *apiextensionsv1.Cust
 	told := apihelpers.FindCRDCondition(crd, apiextensionsv1.Terminating)
 	if told.Reason == reason {
 		e := d.config.Store.Get(custom.DefinitionPrefix + crd.Name)
-		if told.Message == err.Error() || e != nil && !reconcile.InOtherWords(told.LastTransitionTime.Time, time.UnixMilli(e.At), time.Now(), mostWords) {
+		if told.Message == err.Error() || e != nil && !reconcile.MessageDue(told.LastTransitionTime.Time, time.UnixMilli(e.At), time.Now(), maxMessagePause) {
 			return err
 		}
 	}

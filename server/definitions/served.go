@@ -48,7 +48,7 @@ func (d *Definitions) put(e *sqlstore.Entry, c *change) {
 	defer d.saw(name, e.Revision)
 	def, err := custom.DefinitionOf(e)
 	if err != nil {
-		d.config.Log.Error("CustomResourceDefinition cannot be served", "name", name, "err", err)
+		d.config.Logger.Error("CustomResourceDefinition cannot be served", "name", name, "err", err)
 		return
 	}
 	if !d.servable(def.CRD) {
@@ -65,7 +65,7 @@ func (d *Definitions) put(e *sqlstore.Entry, c *change) {
 	}
 	s, err := d.serve(def, e, old, closed)
 	if err != nil {
-		d.config.Log.Error("CustomResourceDefinition cannot be served", "name", name, "err", err)
+		d.config.Logger.Error("CustomResourceDefinition cannot be served", "name", name, "err", err)
 		return
 	}
 	d.remove(name, c)

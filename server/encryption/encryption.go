@@ -96,12 +96,12 @@ func (p *Providers) Close() {
 
 // Follow notes, until ctx ends, whether the configuration could be taken up as it is in the file: upstream's reloader, which
 // takes it up, tells only its metrics.
-func (p *Providers) Follow(ctx context.Context, log *slog.Logger) {
+func (p *Providers) Follow(ctx context.Context, logger *slog.Logger) {
 	if p.reload == nil {
 		return
 	}
 	var read []byte
-	files.Follow(ctx, log, "encryption configuration", []string{p.file}, func() error {
+	files.Follow(ctx, logger, "encryption configuration", []string{p.file}, func() error {
 		text, err := os.ReadFile(p.file)
 		if err == nil && (read == nil || !bytes.Equal(text, read)) {
 			tried, cancel := context.WithCancel(ctx) // of what upstream starts for key services

@@ -13,13 +13,13 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// Alarms are marks of the log, one each: members share them, and they outlive a restart.
-const markAlarm = "alarm/" // and the number of the type, a slash, and the member's id in hex
+// Each alarm is a mark of the log, so that all members share the alarms and a restart keeps them.
+const markAlarm = "alarm/" // followed by the number of the type, a slash, and the member's id in hex
 
-// alarms are those that this member knows of. On a shared database others may have raised or
-// dropped one a moment ago.
+// alarms are the alarms that this member knows. On a shared database, others may have just raised or disarmed
+// one.
 type alarms struct {
-	mu    sync.Mutex                        // held while the marks are written, or read into known
+	mu    sync.Mutex                        // held while marks are written, or read into known
 	known atomic.Pointer[[]*pb.AlarmMember] // nil until they have been read
 }
 
@@ -43,7 +43,7 @@ func alarmsOf(marks map[string]string) []*pb.AlarmMember {
 	return out
 }
 
-// raised says whether an alarm is one of those.
+// raised reports whether an alarm is among those.
 func raised(those []*pb.AlarmMember, alarm *pb.AlarmMember) bool {
 	return slices.ContainsFunc(those, func(a *pb.AlarmMember) bool {
 		return a.Alarm == alarm.Alarm && a.MemberID == alarm.MemberID
@@ -67,7 +67,7 @@ func (s *Server) rereadAlarms(ctx context.Context) ([]*pb.AlarmMember, error) {
 	return now, nil
 }
 
-// setAlarm raises or drops an alarm.
+// setAlarm raises or disarms an alarm.
 func (s *Server) setAlarm(ctx context.Context, a *pb.AlarmMember, on bool) error {
 	s.alarms.mu.Lock()
 	defer s.alarms.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *Server) setAlarm(ctx context.Context, a *pb.AlarmMember, on bool) error
 	return err
 }
 
-// alarmed says whether any member has an alarm of a type, as far as this member knows.
+// alarmed reports whether any member has an alarm of a type, as far as this member knows.
 func (s *Server) alarmed(t pb.AlarmType) bool {
 	known := s.alarms.known.Load()
 	if known == nil {
@@ -90,24 +90,24 @@ func (s *Server) alarmed(t pb.AlarmType) bool {
 		defer cancel()
 		now, err := s.readAlarms(ctx)
 		if err != nil {
-			return false // the database is away, and the request will say so
+			return false // the database is unavailable, which the request will report
 		}
 		known = &now
 	}
 	return slices.ContainsFunc(*known, func(a *pb.AlarmMember) bool { return a.Alarm == t })
 }
 
-// corrupt says whether there is a CORRUPT alarm, with which etcd answers nothing from its keys.
+// corrupt reports whether there is a CORRUPT alarm. With it, etcd serves none of its keys.
 func (s *Server) corrupt() bool { return s.alarmed(pb.AlarmType_CORRUPT) }
 
-// What etcd counts for a lease and, besides its key and value, for a put.
+// What etcd counts for a lease, and for a put in addition to its key and value.
 const (
 	leaseCost = 64
 	putCost   = 256
 )
 
-// admit returns the error that etcd has for a request in the light of its alarms and quota. cost is
-// how many bytes it may add to the database; 0 for reads and deletes.
+// admit returns the error that etcd would return for a request because of its alarms and its quota. cost is
+// how many bytes the request may add to the database; 0 for reads and deletes.
 func (s *Server) admit(ctx context.Context, cost int) error {
 	if cost > 0 && s.full(ctx, cost) {
 		return rpctypes.ErrGRPCNoSpace
@@ -121,7 +121,7 @@ func (s *Server) admit(ctx context.Context, cost int) error {
 	return nil
 }
 
-// full says whether the database has no room for cost more bytes. If so, the alarm is raised.
+// full reports whether the database has no room for cost more bytes, and raises the alarm if so.
 func (s *Server) full(ctx context.Context, cost int) bool {
 	if !s.quota.exceeded(ctx, int64(cost)) {
 		return false

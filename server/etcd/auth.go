@@ -9,29 +9,29 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// errNoAuth is the answer to whoever wants to have users, roles or authentication.
+// errNoAuth is the answer to requests that would set up users, roles or authentication.
 var errNoAuth = status.Error(codes.Unimplemented, "etcdserver: users, roles and authentication are not available; restrict who reaches this endpoint with client certificates")
 
-// authRevision is that of an etcd in which authentication was never set up.
+// authRevision is the revision of an etcd whose authentication was never set up.
 const authRevision = 1
 
-// authService is etcd's Auth service of a server that has no authentication and never will.
+// authService is etcd's Auth service, of a server that has no authentication.
 type authService struct {
 	pb.UnsafeAuthServer
 	s *Server
 }
 
-// AuthStatus says that authentication is disabled.
+// AuthStatus answers that authentication is disabled.
 func (a authService) AuthStatus(context.Context, *pb.AuthStatusRequest) (*pb.AuthStatusResponse, error) {
 	return &pb.AuthStatusResponse{Header: a.s.header(a.s.revision()), AuthRevision: authRevision}, nil
 }
 
-// AuthDisable succeeds: authentication is disabled.
+// AuthDisable succeeds, because authentication is disabled.
 func (a authService) AuthDisable(context.Context, *pb.AuthDisableRequest) (*pb.AuthDisableResponse, error) {
 	return &pb.AuthDisableResponse{Header: a.s.header(a.s.revision())}, nil
 }
 
-// Authenticate answers as an etcd does in which authentication is disabled.
+// Authenticate answers like an etcd with authentication disabled.
 func (authService) Authenticate(context.Context, *pb.AuthenticateRequest) (*pb.AuthenticateResponse, error) {
 	return nil, rpctypes.ErrGRPCAuthNotEnabled
 }
@@ -56,7 +56,7 @@ func (authService) RoleGet(context.Context, *pb.AuthRoleGetRequest) (*pb.AuthRol
 	return nil, rpctypes.ErrGRPCRoleNotFound
 }
 
-// The other methods would change what is not there.
+// The other methods would change users, roles or authentication, which do not exist.
 
 func (authService) AuthEnable(context.Context, *pb.AuthEnableRequest) (*pb.AuthEnableResponse, error) {
 	return nil, errNoAuth

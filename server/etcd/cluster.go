@@ -20,44 +20,43 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
-// The members of a shared database are the processes that serve it. Each writes marks of its own,
-// again and again: when it did last, its name, and its URLs. The marks of one that does not any
-// more count for nothing, and are removed by others. The only member of a database that cannot be
-// shared writes none.
+// The members of a shared database are the processes that serve it. Each member regularly writes its own
+// marks: the time, its name, and its URLs. Marks that are too old do not count, and other members remove
+// them. A member of a database that cannot be shared writes no marks.
 const (
-	markMember = "member/" // and the id in hex: when, as Unix milliseconds of the leases' clock
-	markName   = "/name"   // after that
-	markURL    = "/url"    // and a number from 0 to urlsMost-1
+	markMember = "member/" // followed by the id in hex; the value is the time in Unix milliseconds of the leases' clock
+	markName   = "/name"   // follows that
+	markURL    = "/url"    // follows that, with a number from 0 to urlsMost-1
 
 	urlsMost  = 8
-	markBytes = 255 // of a value
+	markBytes = 255 // the longest value of a mark
 
-	lookEvery   = 5 * time.Second  // for alarms that others have raised or dropped
-	memberEvery = 10 * time.Second // for writing the marks
-	memberGone  = 40 * time.Second // after the marks were written last
+	lookEvery   = 5 * time.Second  // between two reads of the alarms of other members
+	memberEvery = 10 * time.Second // between two writes of the marks
+	memberGone  = 40 * time.Second // when a member counts as gone, after its last write
 )
 
-// identify sets the ids, which stay the same for as long as database and name do.
+// identify sets the ids, which stay the same as long as database and name do.
 func (s *Server) identify() {
 	s.clusterID = idOf(s.log.ClusterID())
 	s.memberID = idOf(s.log.ClusterID(), s.o.Name)
 }
 
-// idOf returns a number that is not 0.
+// idOf returns a number other than 0.
 func idOf(names ...string) uint64 {
 	sum := sha256.Sum256([]byte(strings.Join(names, "\x00")))
 	return max(binary.BigEndian.Uint64(sum[:]), 1)
 }
 
-func (s *Server) me() *pb.Member {
+func (s *Server) self() *pb.Member {
 	return &pb.Member{ID: s.memberID, Name: s.o.Name, ClientURLs: s.o.ClientURLs}
 }
 
-// runMember makes this member known to others, and their alarms to this one, until ctx ends.
+// runMember publishes this member and reads the alarms of other members, until ctx ends.
 func (s *Server) runMember(ctx context.Context) {
 	trouble := failures{what: "reading what other members say"}
 	if s.log.Exclusive() {
-		s.alarmed(pb.AlarmType_NONE) // reads what the last process has left
+		s.alarmed(pb.AlarmType_NONE) // reads the alarms from before the start
 		return
 	}
 	var written time.Time
@@ -78,7 +77,7 @@ func (s *Server) runMember(ctx context.Context) {
 	_ = s.log.SetMarks(ctx, unmarked(s.memberID))
 }
 
-// announce writes this member's marks and removes those of others that are gone.
+// announce writes this member's marks, and removes those of members that are gone.
 func (s *Server) announce(ctx context.Context) error {
 	s.announcing.Lock()
 	defer s.announcing.Unlock()
@@ -99,7 +98,7 @@ func (s *Server) announce(ctx context.Context) error {
 			}
 		}
 	}
-	for name, value := range marksOf(s.me(), now) {
+	for name, value := range marksOf(s.self(), now) {
 		write[name] = value
 	}
 	mine := write[memberMark(s.memberID)]
@@ -115,15 +114,15 @@ func (s *Server) announce(ctx context.Context) error {
 	return nil
 }
 
-// warnOfNamesake warns, once, of another process that writes this member's marks. At the start marks may
-// be those of this member before it was killed, which must not keep it from starting. If they have
-// its URLs, they most likely are; else the warning names both possibilities.
+// warnOfNamesake warns once if another process writes this member's marks. At the start, the marks may be
+// those of this member before it was killed, so they are no reason to refuse the start. If they have the same
+// URLs, they most likely are its own; otherwise the warning names both possibilities.
 func (s *Server) warnOfNamesake(marks map[string]string, now int64) {
 	urls := memberOf(marks, s.memberID).ClientURLs
 	if !s.looked {
 		s.looked = true
 		seen, there := membersOf(marks)[s.memberID]
-		mine := memberOf(marksOf(s.me(), now), s.memberID).ClientURLs
+		mine := memberOf(marksOf(s.self(), now), s.memberID).ClientURLs
 		if ago := now - seen; there && ago <= memberGone.Milliseconds() && !slices.Equal(urls, mine) {
 			s.o.Log.Warn("a member of this database with the same name and other URLs was there a moment ago; if it still runs, start each with a --name of its own; if it was this one, all is well",
 				"name", s.o.Name, "urls", urls, "ago", time.Duration(ago)*time.Millisecond)
@@ -140,7 +139,7 @@ func (s *Server) warnOfNamesake(marks map[string]string, now int64) {
 
 func memberMark(id uint64) string { return fmt.Sprintf("%s%016x", markMember, id) }
 
-// unmarked returns all marks that a member may have, without values.
+// unmarked returns all marks that a member may have, with empty values, which delete them.
 func unmarked(id uint64) map[string]string {
 	name := memberMark(id)
 	out := map[string]string{name: "", name + markName: ""}
@@ -150,7 +149,7 @@ func unmarked(id uint64) map[string]string {
 	return out
 }
 
-// marksOf returns the marks of a member. What is too long for a mark is left out.
+// marksOf returns the marks of a member, without URLs and names that are too long for a mark.
 func marksOf(m *pb.Member, now int64) map[string]string {
 	name := memberMark(m.ID)
 	out := map[string]string{name: strconv.FormatInt(now, 10), name + markName: m.Name}
@@ -165,7 +164,7 @@ func marksOf(m *pb.Member, now int64) map[string]string {
 	return out
 }
 
-// membersOf returns when the members that have marks wrote them.
+// membersOf returns the members that have marks, and when each wrote them.
 func membersOf(marks map[string]string) map[uint64]int64 {
 	out := make(map[uint64]int64)
 	for name, value := range marks {
@@ -179,7 +178,7 @@ func membersOf(marks map[string]string) map[uint64]int64 {
 	return out
 }
 
-// memberOf returns a member as its marks tell.
+// memberOf returns a member as its marks describe it.
 func memberOf(marks map[string]string, id uint64) *pb.Member {
 	name := memberMark(id)
 	m := &pb.Member{ID: id, Name: marks[name+markName]}
@@ -191,9 +190,9 @@ func memberOf(marks map[string]string, id uint64) *pb.Member {
 	return m
 }
 
-// members returns those that are alive, in order of their ids.
+// members returns the members that are alive, sorted by id.
 func (s *Server) members(ctx context.Context) ([]*pb.Member, error) {
-	out := []*pb.Member{s.me()}
+	out := []*pb.Member{s.self()}
 	if s.log.Exclusive() {
 		return out, nil
 	}
@@ -214,8 +213,8 @@ func (s *Server) members(ctx context.Context) ([]*pb.Member, error) {
 	return out, nil
 }
 
-// clusterService is etcd's Cluster service. A member comes with a server that is started on the
-// database, and goes with it.
+// clusterService is etcd's Cluster service. A member joins when a server is started on the database, and
+// leaves when it stops.
 type clusterService struct {
 	pb.UnsafeClusterServer
 	s *Server
@@ -234,7 +233,7 @@ func notByRequest(instead string) error {
 	return status.Error(codes.Unimplemented, "etcdserver: members are the servers that run on the database; "+instead)
 }
 
-// MemberAdd says how a member is added.
+// MemberAdd answers how a member is added.
 func (clusterService) MemberAdd(_ context.Context, r *pb.MemberAddRequest) (*pb.MemberAddResponse, error) {
 	for _, text := range r.PeerURLs {
 		if u, err := url.Parse(text); err != nil || u.Host == "" && !strings.HasPrefix(u.Scheme, "unix") {
@@ -247,7 +246,7 @@ func (clusterService) MemberAdd(_ context.Context, r *pb.MemberAddRequest) (*pb.
 	return nil, notByRequest("to add one, start another server on it")
 }
 
-// known returns etcd's error for a member that there is not.
+// known returns etcd's error if there is no member with the id.
 func (c clusterService) known(ctx context.Context, id uint64) error {
 	members, err := c.s.members(ctx)
 	if err != nil {
@@ -259,7 +258,7 @@ func (c clusterService) known(ctx context.Context, id uint64) error {
 	return nil
 }
 
-// MemberRemove says how a member is removed.
+// MemberRemove answers how a member is removed.
 func (c clusterService) MemberRemove(ctx context.Context, r *pb.MemberRemoveRequest) (*pb.MemberRemoveResponse, error) {
 	if err := c.known(ctx, r.ID); err != nil {
 		return nil, err
@@ -267,7 +266,7 @@ func (c clusterService) MemberRemove(ctx context.Context, r *pb.MemberRemoveRequ
 	return nil, notByRequest("to remove one, stop it")
 }
 
-// MemberUpdate says how a member is changed.
+// MemberUpdate answers how a member is changed.
 func (c clusterService) MemberUpdate(ctx context.Context, r *pb.MemberUpdateRequest) (*pb.MemberUpdateResponse, error) {
 	if err := c.known(ctx, r.ID); err != nil {
 		return nil, err
@@ -275,7 +274,7 @@ func (c clusterService) MemberUpdate(ctx context.Context, r *pb.MemberUpdateRequ
 	return nil, notByRequest("none has a peer URL")
 }
 
-// MemberPromote answers that a member is no learner.
+// MemberPromote answers that the member is not a learner.
 func (c clusterService) MemberPromote(ctx context.Context, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
 	if err := c.known(ctx, r.ID); err != nil {
 		return nil, err

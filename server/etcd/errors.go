@@ -12,7 +12,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// toStatus returns the error that a client gets. Errors of rpctypes and statuses stay as they are.
+// toStatus returns the error for the client. Errors of rpctypes, and statuses, stay as they are.
 func toStatus(err error) error {
 	if err == nil {
 		return nil
@@ -34,7 +34,7 @@ func toStatus(err error) error {
 	case errors.Is(err, context.Canceled):
 		return status.FromContextError(context.Canceled).Err()
 	case errors.Is(err, changelog.ErrUnknown), errors.Is(err, context.DeadlineExceeded):
-		// A client does not repeat a write after this answer, as its outcome is not known.
+		// Clients do not repeat a write after this answer, because its outcome is unknown.
 		return rpctypes.ErrGRPCTimeout
 	case errors.Is(err, changelog.ErrUnavailable):
 		return status.Error(codes.Unavailable, "etcdserver: "+err.Error())

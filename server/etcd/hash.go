@@ -12,14 +12,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A hash is computed again when rows were compacted meanwhile, at most so many times.
+// hashTries is how often a hash is computed again because rows were compacted meanwhile.
 const hashTries = 5
 
 var errBusy = status.Error(codes.Unavailable, "etcdserver: compaction went on while the hash was computed; try again")
 
 func newHash() hash.Hash32 { return crc32.New(crc32.MakeTable(crc32.Castagnoli)) }
 
-// compactedBy returns the compacted revision that etcd tells for a floor.
+// compactedBy returns the compacted revision that etcd reports for a floor.
 func compactedBy(floor int64) int64 {
 	revision, _ := changelog.Split(floor)
 	if revision <= 0 {
@@ -28,7 +28,7 @@ func compactedBy(floor int64) int64 {
 	return revision
 }
 
-// HashKV returns the hash of the history up to a revision that etcd has for the same history.
+// HashKV returns the hash that etcd has for the same history up to a revision.
 func (m maintenanceService) HashKV(ctx context.Context, r *pb.HashKVRequest) (*pb.HashKVResponse, error) {
 	for range hashTries {
 		head, err := m.s.log.Head(ctx)
@@ -49,7 +49,7 @@ func (m maintenanceService) HashKV(ctx context.Context, r *pb.HashKVRequest) (*p
 		h := newHash()
 		h.Write([]byte(keyBucket))
 		same := true
-		if revision > 0 { // etcd does not refuse a negative one, up to which there is nothing
+		if revision > 0 { // etcd accepts a negative revision, up to which there is nothing
 			same, err = m.s.hashHistory(ctx, h, head, min(head.Revision, changelog.LastID(revision)))
 		}
 		if err != nil {
@@ -62,17 +62,17 @@ func (m maintenanceService) HashKV(ctx context.Context, r *pb.HashKVRequest) (*p
 	return nil, errBusy
 }
 
-// revisionOf returns the revision of an id, and that of an empty key space for 0.
+// revisionOf returns the revision of an id; for 0, that of an empty key space.
 func revisionOf(id int64) int64 {
 	revision, _ := changelog.Split(id)
 	return max(revision, firstRevision)
 }
 
-// hashHistory adds the bucket "key" as it was at an id to h. It is not the same if rows were
-// compacted meanwhile; then h is of no use.
+// hashHistory adds the bucket "key" as it was at an id to h. If rows are compacted meanwhile, it returns
+// false, and h must be discarded.
 //
-// Of what is compacted, etcd hashes the rows that are in force at the id, not at the compacted
-// revision, unless there is none at all. It leaves out the tombstones of the compacted revision.
+// Of the compacted rows, etcd hashes those that are in force at the id, and not at the compacted revision,
+// unless no row is in force at the id. It leaves out the tombstones of the compacted revision.
 func (s *Server) hashHistory(ctx context.Context, h hash.Hash, head changelog.Head, at int64) (same bool, err error) {
 	kept, some, err := s.inForceAt(ctx, at, head.Floor)
 	if err == nil && !some {
@@ -99,7 +99,7 @@ func (s *Server) hashHistory(ctx context.Context, h hash.Hash, head changelog.He
 	return true, err
 }
 
-// Hash returns the hash of all buckets, as an etcd with the same members would.
+// Hash returns the hash of all buckets that an etcd with the same members would return.
 func (m maintenanceService) Hash(ctx context.Context, _ *pb.HashRequest) (*pb.HashResponse, error) {
 	for range hashTries {
 		head, err := m.s.log.Head(ctx)
@@ -139,7 +139,7 @@ func (s *Server) hashAll(ctx context.Context, h hash.Hash, head changelog.Head) 
 		}
 		for _, p := range small[bucket] {
 			switch string(p.key) {
-			case metaIndex, metaTerm, metaStorage: // an etcd's change by themselves
+			case metaIndex, metaTerm, metaStorage: // in an etcd, these change by themselves
 			default:
 				h.Write(p.key)
 				h.Write(p.value)

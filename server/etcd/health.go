@@ -13,16 +13,16 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
-// healthEvery is how often a watch of the health service looks.
+// healthEvery is the pause between two checks for a watch of the health service.
 const healthEvery = time.Second
 
-// healthService is gRPC's health service. It knows the server as a whole, which has the empty name.
+// healthService is gRPC's health service. It knows only the server as a whole, which has the empty name.
 type healthService struct {
 	healthpb.UnimplementedHealthServer
 	s *Server
 }
 
-// usable returns why the database cannot be used now. One that takes only deletes can.
+// usable returns why the database cannot be used now. A database that accepts only deletes can be used.
 func (s *Server) usable() error {
 	if err := s.store.Healthy(); !errors.Is(err, changelog.ErrFull) {
 		return err
@@ -37,7 +37,7 @@ func (h healthService) status() healthpb.HealthCheckResponse_ServingStatus {
 	return healthpb.HealthCheckResponse_SERVING
 }
 
-// Check says whether the database can be used.
+// Check answers whether the database can be used.
 func (h healthService) Check(_ context.Context, r *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	if r.Service != "" {
 		return nil, status.Error(codes.NotFound, "unknown service")
@@ -45,12 +45,12 @@ func (h healthService) Check(_ context.Context, r *healthpb.HealthCheckRequest) 
 	return &healthpb.HealthCheckResponse{Status: h.status()}, nil
 }
 
-// List says of the server as a whole whether the database can be used.
+// List answers for the server as a whole whether the database can be used.
 func (h healthService) List(context.Context, *healthpb.HealthListRequest) (*healthpb.HealthListResponse, error) {
 	return &healthpb.HealthListResponse{Statuses: map[string]*healthpb.HealthCheckResponse{"": {Status: h.status()}}}, nil
 }
 
-// Watch sends the status now and whenever it has changed.
+// Watch sends the status now and after each change.
 func (h healthService) Watch(r *healthpb.HealthCheckRequest, stream healthpb.Health_WatchServer) error {
 	last := healthpb.HealthCheckResponse_UNKNOWN
 	for {

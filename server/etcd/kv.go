@@ -12,15 +12,15 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// kvService is etcd's service of keys. The order of its checks is etcd's, so that a request with
-// several faults gets the same error from both:
+// kvService is etcd's KV service. It checks in etcd's order, so that a request with several faults gets the
+// same error:
 //
 //  1. the form of the request (kvcheck.go, kvoverlap.go);
 //  2. its size;
 //  3. alarms and the quota;
-//  4. what the state has to say: leases, missing keys, revisions.
+//  4. the state: leases, missing keys, revisions.
 type kvService struct {
-	pb.UnsafeKVServer // a method that is missing is an error of the compiler
+	pb.UnsafeKVServer // a missing method is a compile error
 	*Server
 }
 
@@ -137,8 +137,8 @@ func (s kvService) Compact(ctx context.Context, r *pb.CompactionRequest) (*pb.Co
 	return &pb.CompactionResponse{Header: s.header(s.revision())}, nil
 }
 
-// compacted returns the revision of the last compaction, -1 if there was none. The state at that
-// revision can be read.
+// compacted returns the revision of the last compaction; -1 if there was none. The state at that revision can
+// still be read.
 func (s *Server) compacted() int64 {
 	floor := s.store.Floor()
 	if floor == 0 {
@@ -148,8 +148,8 @@ func (s *Server) compacted() int64 {
 	return revision
 }
 
-// checkSize bounds a request that etcd would send through raft, with what its envelope adds: a
-// header of 13 bytes, and the request's tag and length.
+// checkSize bounds a request that etcd would send through raft, including its envelope: a header of 13 bytes,
+// and the request's tag and length.
 func (s kvService) checkSize(size int) error {
 	const header, tag = 13, 1
 	length := (bits.Len(uint(size|1)) + 6) / 7

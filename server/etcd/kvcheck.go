@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The checks of this file look at the request alone.
+// The checks in this file read only the request.
 
 func checkRange(r *pb.RangeRequest) error {
 	if len(r.Key) == 0 {
@@ -31,7 +31,7 @@ func checkPut(r *pb.PutRequest) error {
 		return rpctypes.ErrGRPCValueProvided
 	case r.IgnoreLease && r.Lease != 0:
 		return rpctypes.ErrGRPCLeaseProvided
-	case len(r.Key) > changelog.MaxKeyBytes: // etcd bounds only the whole request
+	case len(r.Key) > changelog.MaxKeyBytes: // etcd bounds only the size of the whole request
 		return status.Errorf(codes.InvalidArgument, "etcdserver: request is too large: the key has %d bytes, and plinth takes %d at most", len(r.Key), changelog.MaxKeyBytes)
 	}
 	return nil
@@ -44,9 +44,8 @@ func checkDelete(r *pb.DeleteRangeRequest) error {
 	return nil
 }
 
-// checkTxn checks all operations of a transaction, of which one level has at most most. Each
-// level takes its number of operations from what the levels below may have, so that there are
-// at most most levels.
+// checkTxn checks all operations of a transaction. A level has at most most operations, and the levels below
+// may have as many less, so that there are at most most levels.
 func checkTxn(r *pb.TxnRequest, most int) error {
 	n := max(len(r.Compare), len(r.Success), len(r.Failure))
 	if n > most {
@@ -83,16 +82,16 @@ func checkOp(op *pb.RequestOp, most int) error {
 	case *pb.RequestOp_RequestTxn:
 		return checkTxn(o.RequestTxn, most)
 	}
-	return rpctypes.ErrGRPCKeyNotFound // an operation that says nothing, or one of a newer client
+	return rpctypes.ErrGRPCKeyNotFound // an empty operation, or one of a newer client
 }
 
-// readOnly says whether a transaction goes the way of reads: one of ranges only. A nested
-// transaction goes the way of writes, whatever it does.
+// readOnly reports whether a transaction takes the path of reads: only ranges do. A nested transaction takes
+// the path of writes, whatever it contains.
 func readOnly(r *pb.TxnRequest) bool {
 	return all(r, func(r *pb.RangeRequest) bool { return r != nil })
 }
 
-// serializable says whether a transaction may be answered from a state that is not the newest.
+// serializable reports whether a transaction may be answered from a state that is not the newest.
 func serializable(r *pb.TxnRequest) bool {
 	return all(r, func(r *pb.RangeRequest) bool { return r != nil && r.Serializable })
 }
@@ -108,7 +107,7 @@ func all(r *pb.TxnRequest, good func(*pb.RangeRequest) bool) bool {
 	return true
 }
 
-// eachPut calls f for all puts of a transaction, of both branches.
+// eachPut calls f for all puts in both branches of a transaction.
 func eachPut(r *pb.TxnRequest, f func(*pb.PutRequest)) {
 	for _, ops := range [...][]*pb.RequestOp{r.Success, r.Failure} {
 		for _, op := range ops {
@@ -122,8 +121,8 @@ func eachPut(r *pb.TxnRequest, f func(*pb.PutRequest)) {
 	}
 }
 
-// costOfPut and costOfTxn are what etcd reckons that a request adds to the database: for a
-// transaction, the more expensive branch of each.
+// costOfPut and costOfTxn return how many bytes etcd expects a request to add to the database. For a
+// transaction, the more expensive branches count.
 func costOfPut(r *pb.PutRequest) int { return putCost + len(r.Key) + len(r.Value) }
 
 func costOfTxn(r *pb.TxnRequest) int { return max(costOfOps(r.Success), costOfOps(r.Failure)) }

@@ -9,7 +9,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// holds says whether all comparisons hold.
+// holds reports whether all comparisons hold.
 func (x *txnRun) holds(all []*pb.Compare) (bool, error) {
 	for _, c := range all {
 		if ok, err := x.compare(c); !ok || err != nil {
@@ -19,8 +19,8 @@ func (x *txnRun) holds(all []*pb.Compare) (bool, error) {
 	return true, nil
 }
 
-// compare says whether c holds for all keys of its range. A key that does not exist has zero for
-// all its numbers, and no value: no comparison of values holds for it.
+// compare reports whether c holds for all keys of its range. A missing key has zero for all its numbers and
+// no value: no comparison of values holds for it.
 func (x *txnRun) compare(c *pb.Compare) (holds bool, err error) {
 	at := spanOf(c.Key, c.RangeEnd)
 	if at.one {
@@ -52,8 +52,8 @@ func compareAbsent(c *pb.Compare) bool {
 	return c.Target != pb.Compare_VALUE && resultHolds(c, cmp.Compare(0, wanted(c)))
 }
 
-// numberOf returns what c compares of e, and wanted what it compares that with: 0 if c lacks it.
-// A target that is not known is 0 on both sides.
+// numberOf returns the number of e that c compares, and wanted returns the number that c compares it with: 0
+// if c has none. For an unknown target, both are 0.
 func numberOf(c *pb.Compare, e *sqlstore.Entry) int64 {
 	switch c.Target {
 	case pb.Compare_CREATE:
@@ -82,8 +82,7 @@ func wanted(c *pb.Compare) int64 {
 	return 0
 }
 
-// resultHolds says whether the sign of result is the one that c asks for. A relation that is not
-// known always holds.
+// resultHolds reports whether result has the sign that c requires. An unknown relation always holds.
 func resultHolds(c *pb.Compare, result int) bool {
 	switch c.Result {
 	case pb.Compare_EQUAL:

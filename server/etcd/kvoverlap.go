@@ -7,15 +7,15 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// checkOverlaps refuses a transaction that could write a key twice, as far as etcd does:
+// checkOverlaps refuses a transaction that could write a key twice, in the cases in which etcd does:
 //
-//   - a key put twice, but for once in each branch of one nested transaction;
-//   - a key put and deleted by the same list of operations, or put there by a nested one, whatever
-//     their order;
-//   - a key deleted by one nested transaction and put by a later one.
+//   - a key is put twice, except once in each branch of one nested transaction;
+//   - a key is put and deleted by the same list of operations, or put by a nested transaction in it, in
+//     any order;
+//   - a key is deleted by one nested transaction and put by a later one.
 //
-// A deletion from a key on has the end "\x00" and therefore overlaps with nothing: etcd takes that
-// end as it is, and so do we.
+// A deletion of all keys from a key on has the end "\x00", and therefore overlaps with nothing: etcd compares
+// that end literally, and so does this function.
 func checkOverlaps(r *pb.TxnRequest) error {
 	for _, ops := range [...][]*pb.RequestOp{r.Success, r.Failure} {
 		if len(ops) < 2 && !nests(ops) {
@@ -37,8 +37,8 @@ func nests(ops []*pb.RequestOp) bool {
 	return false
 }
 
-// writes are the keys that a list of operations may put, and the ranges that it may delete. Two
-// of them are always merged into the larger one, so that any nesting takes O(n log² n).
+// writes are the keys that a list of operations may put, and the ranges that it may delete. Two of them are
+// merged into the larger one, so that the cost is O(n log² n) for any nesting.
 type writes struct {
 	puts    btree.Set[string]
 	deletes btree.Map[string, string] // from to end; ranges that overlap or touch are one
@@ -80,7 +80,7 @@ func endOf(r *pb.DeleteRangeRequest) string {
 	return string(r.RangeEnd)
 }
 
-// withNested returns w and what a nested transaction writes in either branch.
+// withNested returns w together with the writes of both branches of a nested transaction.
 func (w *writes) withNested(r *pb.TxnRequest) (*writes, error) {
 	yes, err := writesOf(r.Success)
 	if err != nil {
@@ -96,8 +96,8 @@ func (w *writes) withNested(r *pb.TxnRequest) (*writes, error) {
 	return merged(w, merged(yes, no)), nil
 }
 
-// clash says whether nested puts a key that w puts or deletes. It takes steps in proportion to the
-// smaller of the two.
+// clash reports whether nested puts a key that w puts or deletes. Its cost is proportional to the smaller of
+// the two.
 func (w *writes) clash(nested *writes) bool {
 	few, many := &w.puts, &nested.puts
 	if few.Len() > many.Len() {
@@ -128,7 +128,7 @@ func (w *writes) clash(nested *writes) bool {
 	return found
 }
 
-// merged returns the union of a and b, in the place of the larger one.
+// merged returns the union of a and b. It changes the larger of them.
 func merged(a, b *writes) *writes {
 	if a.size() < b.size() {
 		a, b = b, a

@@ -16,7 +16,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// keys is a state that ranges are read from: a view of the Store, or that of a transaction.
+// keys is a state from which ranges are read: a view of the Store, or the state of a transaction.
 type keys interface {
 	get(key string) (*sqlstore.Entry, error)
 	scan(from, to string, f func(*sqlstore.Entry) bool) error
@@ -26,11 +26,11 @@ type keys interface {
 // valuesOf returns the values of entries, in their order.
 type valuesOf func(entries []*sqlstore.Entry) ([][]byte, error)
 
-// rereads is how often a read of the newest state begins anew, because a compaction has swept
-// what it was about to read.
+// rereads is how often a read of the newest state begins again because a compaction has removed rows that it
+// needed.
 const rereads = 10
 
-// readRange answers r from the state that the Store has now.
+// readRange answers r from the Store's present state.
 func (s *Server) readRange(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
 	for try := 1; ; try++ {
 		resp, err := s.readRangeOnce(ctx, r)
@@ -53,19 +53,19 @@ func (s *Server) readRangeOnce(ctx context.Context, r *pb.RangeRequest) (*pb.Ran
 	if err != nil {
 		return nil, err
 	}
-	entries, count, err := chosen(viewKeys{ctx, view}, at, r)
+	entries, count, err := selectEntries(viewKeys{ctx, view}, at, r)
 	if err != nil {
 		return nil, err
 	}
 	resp, err := answerRange(s.header(revision), entries, count, values, r)
-	if err == nil && resp.More && r.Revision <= 0 && r.Limit > 1 { // who reads one key wants its revision
-		s.store.Keep(view) // the next page names the revision of this one
+	if err == nil && resp.More && r.Revision <= 0 && r.Limit > 1 { // a client that reads one key only wants its revision
+		s.store.Keep(view) // the next page will request this revision
 	}
 	return resp, err
 }
 
-// newest returns the entry of key and the revision of the state that it was read from, unless
-// other commits come too fast for it.
+// newest returns the entry of key, and the revision of the state that it was read from. ok is false if other
+// commits are too frequent for that.
 func (s *Server) newest(key string) (e *sqlstore.Entry, revision int64, ok bool) {
 	before := s.store.Revision()
 	for range 4 {
@@ -80,8 +80,7 @@ func (s *Server) newest(key string) (e *sqlstore.Entry, revision int64, ok bool)
 	return nil, 0, false
 }
 
-// viewAt returns the state at revision, and the newest revision there is. A revision of 0 or less
-// is the newest.
+// viewAt returns the state at a revision, and the newest revision. A revision of 0 or less is the newest.
 func (s *Server) viewAt(ctx context.Context, revision int64) (view sqlstore.View, now int64, err error) {
 	now = s.revision()
 	if revision > now {
@@ -99,7 +98,7 @@ func (s *Server) viewAt(ctx context.Context, revision int64) (view sqlstore.View
 	return view, now, err
 }
 
-// viewKeys are the keys of a view of the Store.
+// viewKeys are the keys in a view of the Store.
 type viewKeys struct {
 	ctx  context.Context
 	view sqlstore.View
@@ -120,9 +119,8 @@ func (k viewKeys) scan(from, to string, f func(*sqlstore.Entry) bool) error {
 
 func (k viewKeys) count(from, to string) (int64, error) { return k.view.Count(k.ctx, from, to) }
 
-// answerRange answers r. What it does follows etcd step by step: the limit holds
-// for the keys read only if neither an order nor a filter is asked for, and holds for the answer
-// in the end; the count is that before filters.
+// answerRange answers r, step by step as etcd does: the limit applies to the keys that are read only if r has
+// neither order nor filters, and it always applies to the answer; the count is that before filters.
 func answerRange(
 	header *pb.ResponseHeader, entries []*sqlstore.Entry, count int64, get valuesOf, r *pb.RangeRequest,
 ) (*pb.RangeResponse, error) {
@@ -155,8 +153,8 @@ func answerRange(
 	return resp, nil
 }
 
-// chosen returns the entries that r reads, in order of keys, and how many keys there are.
-func chosen(k keys, at span, r *pb.RangeRequest) ([]*sqlstore.Entry, int64, error) {
+// selectEntries returns the entries that r reads, in order of keys, and the number of keys.
+func selectEntries(k keys, at span, r *pb.RangeRequest) ([]*sqlstore.Entry, int64, error) {
 	switch {
 	case at.one:
 		e, err := k.get(at.from)
@@ -168,7 +166,7 @@ func chosen(k keys, at span, r *pb.RangeRequest) ([]*sqlstore.Entry, int64, erro
 		count, err := k.count(at.from, at.to)
 		return nil, count, err
 	}
-	return scanned(k, at, readLimit(r))
+	return scanEntries(k, at, readLimit(r))
 }
 
 func oneEntry(e *sqlstore.Entry, r *pb.RangeRequest) ([]*sqlstore.Entry, int64) {
@@ -181,8 +179,8 @@ func oneEntry(e *sqlstore.Entry, r *pb.RangeRequest) ([]*sqlstore.Entry, int64) 
 	return []*sqlstore.Entry{e}, 1
 }
 
-// scanned returns at most limit entries, and the number of all.
-func scanned(k keys, at span, limit int64) ([]*sqlstore.Entry, int64, error) {
+// scanEntries returns at most limit entries, and the number of all.
+func scanEntries(k keys, at span, limit int64) ([]*sqlstore.Entry, int64, error) {
 	var entries []*sqlstore.Entry
 	if limit < math.MaxInt64 {
 		entries = make([]*sqlstore.Entry, 0, min(limit, 1024))
@@ -198,8 +196,7 @@ func scanned(k keys, at span, limit int64) ([]*sqlstore.Entry, int64, error) {
 	return entries, count, err
 }
 
-// readLimit returns how many entries r reads: one more than it asks for, so that it is known
-// whether there are more.
+// readLimit returns how many entries to read for r: one more than its limit, to know whether there are more.
 func readLimit(r *pb.RangeRequest) int64 {
 	if r.Limit <= 0 || r.Limit == math.MaxInt64 || r.SortOrder != pb.RangeRequest_NONE || filters(r) {
 		return math.MaxInt64
@@ -224,9 +221,9 @@ func filtered(entries []*sqlstore.Entry, r *pb.RangeRequest) []*sqlstore.Entry {
 	})
 }
 
-// sortEntries brings entries, which are in order of keys, into the order that r asks for. A target
-// other than the key is sorted in ascending order unless another is asked for. Entries that are
-// equal come in the order in which etcd has them, because sort.Sort is what it uses, too.
+// sortEntries sorts entries, which are in order of keys, as r requires. For a target other than the key, the
+// default order is ascending. Equal entries come in the same order as from etcd, because etcd uses sort.Sort,
+// too.
 func sortEntries(entries []*sqlstore.Entry, values [][]byte, r *pb.RangeRequest) {
 	descend := r.SortOrder == pb.RangeRequest_DESCEND
 	if r.SortTarget == pb.RangeRequest_KEY {
@@ -244,7 +241,7 @@ func sortEntries(entries []*sqlstore.Entry, values [][]byte, r *pb.RangeRequest)
 
 type entryOrder struct {
 	entries []*sqlstore.Entry
-	values  [][]byte // of the entries; for this target only
+	values  [][]byte // values of the entries, only for this target
 	target  pb.RangeRequest_SortTarget
 }
 
@@ -274,8 +271,8 @@ func (o *entryOrder) Less(i, j int) bool {
 func modRevision(e *sqlstore.Entry) int64    { return e.Revision >> changelog.SubBits }
 func createRevision(e *sqlstore.Entry) int64 { return e.CreateRevision >> changelog.SubBits }
 
-// keyValues returns entries as answers have them, without values if values is nil. It allocates
-// the same few times however many there are.
+// keyValues returns entries in the form of answers, without values if values is nil. The number of
+// allocations does not depend on the number of entries.
 func keyValues(entries []*sqlstore.Entry, values [][]byte) []*mvccpb.KeyValue {
 	if len(entries) == 0 {
 		return nil
@@ -302,7 +299,8 @@ func keyValues(entries []*sqlstore.Entry, values [][]byte) []*mvccpb.KeyValue {
 	return out
 }
 
-// keysOnly returns entries without values. etcd has them from its index, which knows no leases.
+// keysOnly returns entries without values and leases, because etcd answers these from its index, which has no
+// leases.
 func keysOnly(entries []*sqlstore.Entry) []*mvccpb.KeyValue {
 	kvs := keyValues(entries, nil)
 	for _, kv := range kvs {
@@ -311,7 +309,7 @@ func keysOnly(entries []*sqlstore.Entry) []*mvccpb.KeyValue {
 	return kvs
 }
 
-// keyValue returns one entry as answers have it.
+// keyValue returns one entry in the form of answers.
 func keyValue(e *sqlstore.Entry, value []byte) *mvccpb.KeyValue {
 	return &mvccpb.KeyValue{
 		Key: []byte(e.Key), Value: value,

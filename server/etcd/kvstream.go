@@ -15,14 +15,15 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// A stream of a range is Range in parts, all of one revision: put together they are what Range answers. The last one
-// has all that is not keys. Between two parts nothing is held but the revision, so that a client that does not read has no
-// more than two parts in memory, however many keys there are: the next part is read as the next page of a list is.
+// A stream of a range is Range in parts of one revision, which together are the answer of Range. The last
+// part has everything except keys. Between two parts, only the revision is held, so that a client that does
+// not read has at most two parts in memory, however many keys there are: each part is read like the next page
+// of a list.
 
 const (
-	streamPart     = 256 << 10 // bytes that a part should not exceed
-	streamOverhead = 48        // of these, what a key and its value take at most beside their bytes
-	streamKeys     = 4096      // of a part, while it is not known how large their values are
+	streamPart     = 256 << 10 // target size of a part in bytes
+	streamOverhead = 48        // the most bytes of it that a key and its value take in addition to their own
+	streamKeys     = 4096      // keys in a part while the sizes of their values are unknown
 )
 
 // RangeStream implements pb.KVServer.
@@ -46,8 +47,8 @@ func (s kvService) RangeStream(r *pb.RangeRequest, stream grpc.ServerStreamingSe
 	return nil
 }
 
-// checkRangeStream refuses what can only be answered when all keys have been read. etcd lets a target without an order
-// pass, and then sorts each of its parts and loses keys between them.
+// checkRangeStream refuses a range that can only be answered after all keys have been read. etcd accepts a
+// target without an order; it then sorts within each part, and loses keys between parts.
 func checkRangeStream(r *pb.RangeRequest) error {
 	if err := checkRange(r); err != nil {
 		return err
@@ -77,7 +78,7 @@ func (s *Server) streamRange(ctx context.Context, r *pb.RangeRequest, send func(
 	for try := 1; ; {
 		part, err := st.next(ctx)
 		if errors.Is(err, changelog.ErrCompacted) && st.sent == 0 && r.Revision <= 0 && try < rereads {
-			st.revision = r.Revision // begins anew, as readRange does
+			st.revision = r.Revision // begin again, as readRange does
 			try++
 			continue
 		}
@@ -90,18 +91,18 @@ func (s *Server) streamRange(ctx context.Context, r *pb.RangeRequest, send func(
 	}
 }
 
-// rangeStream is how far a stream has come.
+// rangeStream is the progress of a stream.
 type rangeStream struct {
 	s        *Server
-	at       span  // that is left
-	revision int64 // of all parts; the first one finds it if it is not asked for
+	at       span  // the keys that remain
+	revision int64 // revision of all parts; if the request has none, the first part sets it
 	header   int64 // the newest revision when the first part was read
-	left     int64 // keys that may be sent yet
-	sent     int64 // keys
+	left     int64 // keys that may still be sent
+	sent     int64 // keys that were sent
 	keysOnly bool
 }
 
-// next returns the next part. That with a header is the last one.
+// next returns the next part. The last part has a header.
 func (st *rangeStream) next(ctx context.Context) (*pb.RangeResponse, error) {
 	view, now, err := st.s.viewAt(ctx, st.revision)
 	if err != nil {
@@ -119,7 +120,7 @@ func (st *rangeStream) next(ctx context.Context) (*pb.RangeResponse, error) {
 		return nil, err
 	}
 	if more && st.sent == 0 {
-		st.s.store.Keep(view) // the next part is of the same revision
+		st.s.store.Keep(view) // the next part needs the same revision
 	}
 	part := &pb.RangeResponse{Kvs: kvs}
 	st.sent += int64(len(kvs))
@@ -141,7 +142,7 @@ func (st *rangeStream) next(ctx context.Context) (*pb.RangeResponse, error) {
 	return part, nil
 }
 
-// read reads the keys of a part, and says whether there are more.
+// read reads the keys of a part, and reports whether there are more.
 func (st *rangeStream) read(k viewKeys) (kvs []*mvccpb.KeyValue, more bool, err error) {
 	var entries []*sqlstore.Entry
 	size := 0
@@ -171,8 +172,8 @@ func (st *rangeStream) read(k viewKeys) (kvs []*mvccpb.KeyValue, more bool, err 
 	return keyValues(entries[:len(values)], values), more || len(values) < len(entries), nil
 }
 
-// someValues reads the values of entries until they have so many bytes. It may read more if it is not known how many they
-// have: the first few tell.
+// someValues reads the values of entries until they have enough bytes. If their sizes are unknown, it
+// estimates them by the first values, and may read more.
 func (s *Server) someValues(ctx context.Context, entries []*sqlstore.Entry, most int) ([][]byte, error) {
 	n := firstValues
 	if _, known := valueBytes(entries); known {

@@ -3,29 +3,18 @@ package etcd
 import (
 	"context"
 	"errors"
-	"math"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// What one transaction may take while it holds the write lock. etcd has no bounds here, so they
-// are far above what a client needs.
-const (
-	maxTxnSteps = 1 << 26       // keys looked at
-	maxTxnKeys  = 1 << 22       // keys in its answer
-	maxTxnBytes = math.MaxInt32 // of keys and values in its answer: what gRPC can send
-)
-
-// errPast says that a transaction reads the past, which is to be read before it can run.
+// errPast means that a transaction needs old revisions, which must be read before it can run.
 var errPast = errors.New("the transaction reads the past")
 
-// errLarge says that the answer of a transaction may be large, and that the transaction has no place for it.
+// errLarge means that the answer of a transaction may be large, and that the transaction holds no place for
+// it.
 var errLarge = errors.New("the transaction needs a place")
 
 // Txn implements pb.KVServer.
@@ -67,7 +56,7 @@ func (s kvService) readTxn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnRespon
 	})
 }
 
-// leasesOf returns the leases that a transaction may put keys with.
+// leasesOf returns the leases of the keys that a transaction may put.
 func leasesOf(r *pb.TxnRequest) (leases []int64) {
 	var seen map[int64]bool
 	eachPut(r, func(p *pb.PutRequest) {
@@ -83,8 +72,8 @@ func leasesOf(r *pb.TxnRequest) (leases []int64) {
 	return leases
 }
 
-// runTxn runs r through do. Ranges of the past are read between two attempts, since a running
-// transaction must not wait; what they answer does not depend on the attempt.
+// runTxn runs r through do. Old revisions are read between two attempts, since a running transaction must not
+// wait; their contents do not depend on the attempt.
 func (s kvService) runTxn(
 	ctx context.Context, r *pb.TxnRequest, do func(func(*sqlstore.Tx) error) error,
 ) (*pb.TxnResponse, error) {
@@ -103,7 +92,7 @@ func (s kvService) runTxn(
 			s.metrics.requests.executed(resp)
 			return resp, nil
 		}
-		if errors.Is(err, errLarge) { // nothing is written, and no value is kept while it waits
+		if errors.Is(err, errLarge) { // nothing was written, and no value is in memory during the wait
 			if err := place.take(ctx); err != nil {
 				return nil, err
 			}
@@ -118,7 +107,7 @@ func (s kvService) runTxn(
 	}
 }
 
-// readPast returns past with the answers to more requests.
+// readPast adds the answers of further requests to past.
 func (s kvService) readPast(
 	ctx context.Context, past map[*pb.RangeRequest]*pb.RangeResponse, missing []*pb.RangeRequest,
 ) (map[*pb.RangeRequest]*pb.RangeResponse, error) {
@@ -144,274 +133,3 @@ func (s kvService) readPast(
 	}
 	return past, nil
 }
-
-// txnRun is one attempt at a transaction. As in etcd it goes through the operations three times:
-// first all comparisons say which branches are taken, then these are checked, and only then is
-// anything written.
-type txnRun struct {
-	ctx       context.Context
-	tx        *sqlstore.Tx
-	place     *place
-	compacted int64 // as Server.compacted
-
-	path []bool // which branch each transaction takes, an outer one before those nested in it
-	next int    // in path
-
-	past    map[*pb.RangeRequest]*pb.RangeResponse
-	missing []*pb.RangeRequest // what past lacks
-
-	writes, keys, bytes int // so far
-	steps               int // left
-
-	size, unknown int // bytes of values that are in its answer, or will be, and values whose size is not known
-}
-
-func (x *txnRun) run(r *pb.TxnRequest) (*pb.TxnResponse, error) {
-	if err := x.decide(r); err != nil {
-		return nil, err
-	}
-	if err := x.check(r); err != nil {
-		return nil, err
-	}
-	if len(x.missing) > 0 {
-		return nil, errPast
-	}
-	x.next = 0
-	resp, err := x.execute(r)
-	if err != nil {
-		return nil, err
-	}
-	resp.Header.Revision = x.revision()
-	return resp, nil
-}
-
-// revision returns that of the state as the transaction sees it now.
-func (x *txnRun) revision() int64 {
-	if x.writes > 0 {
-		return x.tx.Revision() + 1
-	}
-	return x.tx.Revision()
-}
-
-// branch returns the operations that the next transaction in path executes.
-func (x *txnRun) branch(r *pb.TxnRequest) (ops []*pb.RequestOp, succeeded bool) {
-	succeeded = x.path[x.next]
-	x.next++
-	if succeeded {
-		return r.Success, true
-	}
-	return r.Failure, false
-}
-
-func (x *txnRun) decide(r *pb.TxnRequest) error {
-	succeeded, err := x.holds(r.Compare)
-	if err != nil {
-		return err
-	}
-	x.path = append(x.path, succeeded)
-	ops := r.Success
-	if !succeeded {
-		ops = r.Failure
-	}
-	for _, op := range ops {
-		if nested := op.GetRequestTxn(); nested != nil {
-			if err := x.decide(nested); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (x *txnRun) check(r *pb.TxnRequest) error {
-	ops, _ := x.branch(r)
-	for _, op := range ops {
-		var err error
-		switch o := op.Request.(type) {
-		case *pb.RequestOp_RequestRange:
-			err = x.checkRevision(o.RequestRange)
-		case *pb.RequestOp_RequestPut:
-			err = x.checkPut(o.RequestPut)
-		case *pb.RequestOp_RequestTxn:
-			err = x.check(o.RequestTxn)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (x *txnRun) checkRevision(r *pb.RangeRequest) error {
-	switch {
-	case r.Revision == 0:
-	case r.Revision > x.tx.Revision():
-		return rpctypes.ErrGRPCFutureRev
-	case r.Revision < x.compacted:
-		return rpctypes.ErrGRPCCompacted
-	case r.Revision > 0 && x.past[r] == nil:
-		x.missing = append(x.missing, r)
-	}
-	return nil
-}
-
-func (x *txnRun) checkPut(r *pb.PutRequest) error {
-	if r.Lease != 0 {
-		if _, ok := x.tx.Lease(r.Lease); !ok {
-			return rpctypes.ErrGRPCLeaseNotFound
-		}
-	}
-	if (r.IgnoreValue || r.IgnoreLease) && x.tx.Get(string(r.Key)) == nil {
-		return rpctypes.ErrGRPCKeyNotFound
-	}
-	return nil
-}
-
-// execute does what the branches taken say. The header of an answer within the answer has a
-// revision only, and that of a nested transaction not even that.
-func (x *txnRun) execute(r *pb.TxnRequest) (*pb.TxnResponse, error) {
-	ops, succeeded := x.branch(r)
-	resp := &pb.TxnResponse{Header: &pb.ResponseHeader{}, Succeeded: succeeded}
-	resp.Responses = make([]*pb.ResponseOp, len(ops))
-	for i, op := range ops {
-		var err error
-		if resp.Responses[i], err = x.executeOp(op); err != nil {
-			return nil, err
-		}
-	}
-	return resp, nil
-}
-
-func (x *txnRun) executeOp(op *pb.RequestOp) (*pb.ResponseOp, error) {
-	switch o := op.Request.(type) {
-	case *pb.RequestOp_RequestRange:
-		resp, err := x.readRange(o.RequestRange)
-		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseRange{ResponseRange: resp}}, err
-	case *pb.RequestOp_RequestPut:
-		resp, err := x.put(o.RequestPut)
-		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponsePut{ResponsePut: resp}}, err
-	case *pb.RequestOp_RequestDeleteRange:
-		resp, err := x.deleteRange(o.RequestDeleteRange)
-		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseDeleteRange{ResponseDeleteRange: resp}}, err
-	case *pb.RequestOp_RequestTxn:
-		resp, err := x.execute(o.RequestTxn)
-		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseTxn{ResponseTxn: resp}}, err
-	}
-	return nil, rpctypes.ErrGRPCKeyNotFound
-}
-
-func (x *txnRun) put(r *pb.PutRequest) (*pb.PutResponse, error) {
-	resp, err := putKey(x.tx, r)
-	if err != nil {
-		return nil, err
-	}
-	if resp.PrevKv != nil {
-		if err := x.answers(1, len(resp.PrevKv.Key)+len(resp.PrevKv.Value)); err != nil {
-			return nil, err
-		}
-	}
-	x.writes++
-	resp.Header = &pb.ResponseHeader{Revision: x.revision()}
-	return resp, nil
-}
-
-func (x *txnRun) readRange(r *pb.RangeRequest) (*pb.RangeResponse, error) {
-	header := &pb.ResponseHeader{Revision: x.revision()}
-	if r.Revision > 0 {
-		past := x.past[r]
-		return &pb.RangeResponse{Header: header, Kvs: past.Kvs, More: past.More, Count: past.Count}, nil
-	}
-	entries, count, err := chosen(x, spanOf(r.Key, r.RangeEnd), r)
-	if err != nil {
-		return nil, err
-	}
-	return answerRange(header, entries, count, x.values, r)
-}
-
-// txnRun is the state that its ranges are read from.
-var _ keys = (*txnRun)(nil)
-
-func (x *txnRun) get(key string) (*sqlstore.Entry, error) { return x.tx.Get(key), nil }
-
-func (x *txnRun) count(from, to string) (int64, error) { return x.tx.Count(from, to), nil }
-
-func (x *txnRun) scan(from, to string, f func(*sqlstore.Entry) bool) (err error) {
-	x.tx.Ascend(from, to, func(e *sqlstore.Entry) bool {
-		if err = x.step(); err != nil {
-			return false
-		}
-		return f(e)
-	})
-	return err
-}
-
-// step counts a key that was looked at.
-func (x *txnRun) step() error {
-	x.steps--
-	if x.steps < 0 {
-		return errTooMuch
-	}
-	if x.steps%4096 == 0 {
-		return x.ctx.Err()
-	}
-	return nil
-}
-
-// values returns values that go into the answer. Those that are not in memory are nil: then the
-// transaction is run again.
-func (x *txnRun) values(entries []*sqlstore.Entry) ([][]byte, error) {
-	if err := x.weigh(entries); err != nil {
-		return nil, err
-	}
-	values := make([][]byte, len(entries))
-	size := 0
-	for i, e := range entries {
-		values[i], _ = x.tx.Value(e)
-		size += len(e.Key) + len(values[i])
-	}
-	return values, x.answers(len(entries), size)
-}
-
-// weigh returns errLarge before values are read that may make the answer a large one, unless there is a place for it.
-func (x *txnRun) weigh(entries []*sqlstore.Entry) error {
-	if x.place == nil || x.place.taken.Load() {
-		return nil
-	}
-	if size, known := valueBytes(entries); known {
-		x.size += size
-	} else {
-		x.unknown += len(entries)
-	}
-	if x.size > largeAnswer || x.unknown > firstValues {
-		return errLarge
-	}
-	return nil
-}
-
-// answers counts what goes into the answer.
-func (x *txnRun) answers(keys, size int) error {
-	x.keys += keys
-	x.bytes += size
-	if x.keys > maxTxnKeys || x.bytes > maxTxnBytes {
-		return errTooMuch
-	}
-	return nil
-}
-
-func (x *txnRun) entriesIn(at span) ([]*sqlstore.Entry, error) {
-	if at.one {
-		if e := x.tx.Get(at.from); e != nil {
-			return []*sqlstore.Entry{e}, nil
-		}
-		return nil, nil
-	}
-	var entries []*sqlstore.Entry
-	err := x.scan(at.from, at.to, func(e *sqlstore.Entry) bool {
-		entries = append(entries, e)
-		return true
-	})
-	return entries, err
-}
-
-// errTooMuch is what gRPC says to an answer that is too large to be sent.
-var errTooMuch = status.Error(codes.ResourceExhausted, "etcdserver: the transaction takes or answers too much")

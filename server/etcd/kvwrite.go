@@ -8,7 +8,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// putKey puts a key, without looking whether its lease is there. The answer has no header.
+// putKey puts a key, without a check of its lease. The answer has no header.
 func putKey(tx *sqlstore.Tx, r *pb.PutRequest) (*pb.PutResponse, error) {
 	resp := new(pb.PutResponse)
 	key, value, lease := string(r.Key), r.Value, r.Lease

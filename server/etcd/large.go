@@ -10,23 +10,24 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// A range is answered in one message, however large: its values are in memory, and once more as the message. So
-// few of the large ones are in memory at once; the others wait with what they have read. Each has a place from when
-// it is known to be large until its message is sent, or until the outbox watches over it.
+// The answer to a range is one message of any size: its values are in memory, and once more as the encoded
+// message. So only a few large answers are in memory at a time; the others wait before they read more. An
+// answer holds a place from when it is known to be large until its message is sent, or until the outbox takes
+// over.
 
 const (
 	largeAnswer   = 4 << 20 // bytes of values beyond which an answer needs a place
 	largeAtOnce   = 2
-	firstValues   = 16              // that are read before it is known how large they are
-	placePatience = 2 * time.Second // for which a message keeps its place until it is sent
+	firstValues   = 16              // values that are read to estimate the size of all
+	placePatience = 2 * time.Second // the longest time for which an encoded message holds its place
 )
 
-// places are what there is for large answers.
+// places limits the number of large answers.
 type places chan struct{}
 
 func newPlaces() places { return make(places, largeAtOnce) }
 
-// place is the one that a call may need.
+// place is the place that a call may need.
 type place struct {
 	all   places
 	taken atomic.Bool
@@ -34,7 +35,7 @@ type place struct {
 
 type placeKey struct{}
 
-// enter gives a call a place to take, if its answer may be large; else none.
+// enter adds a place to the context of a call whose answer may be large. take then waits for it.
 func (p places) enter(ctx context.Context, req any) (context.Context, *place) {
 	if !mayBeLarge(req) {
 		return ctx, nil
@@ -43,7 +44,7 @@ func (p places) enter(ctx context.Context, req any) (context.Context, *place) {
 	return context.WithValue(ctx, placeKey{}, its), its
 }
 
-// mayBeLarge says that a request asks for the values of a range of keys, perhaps in a transaction.
+// mayBeLarge reports whether a request reads the values of a range of keys, possibly in a transaction.
 func mayBeLarge(req any) bool {
 	switch r := req.(type) {
 	case *pb.RangeRequest:
@@ -65,7 +66,7 @@ func mayBeLarge(req any) bool {
 	return false
 }
 
-// take waits for a place, unless the call has it already.
+// take waits for the place, unless the call holds it already.
 func (p *place) take(ctx context.Context) error {
 	if p.taken.Load() {
 		return nil
@@ -77,21 +78,21 @@ func (p *place) take(ctx context.Context) error {
 	return nil
 }
 
-// leave gives the place up, if there is one. It may be called again.
+// leave releases the place, if it is held. It may be called more than once.
 func (p *place) leave() {
 	if p != nil && p.taken.Swap(false) {
 		<-p.all
 	}
 }
 
-// encoded says that the message is there.
+// encoded is called when the message is encoded.
 func (p *place) encoded() {
 	if p != nil && p.taken.Load() {
 		time.AfterFunc(placePatience, p.leave)
 	}
 }
 
-// rangeValues reads the values of entries, in parts until it is known whether they are many bytes.
+// rangeValues reads the values of entries, in parts until it is known whether they are large.
 func (s *Server) rangeValues(ctx context.Context, entries []*sqlstore.Entry) (values [][]byte, err error) {
 	p, _ := ctx.Value(placeKey{}).(*place)
 	if p == nil || len(entries) == 0 {
@@ -121,7 +122,7 @@ func (s *Server) rangeValues(ctx context.Context, entries []*sqlstore.Entry) (va
 	return values, nil
 }
 
-// valueBytes returns what the values of entries take, and whether that is known of all of them.
+// valueBytes returns the size of the values of entries, and whether all sizes are known.
 func valueBytes(entries []*sqlstore.Entry) (bytes int, all bool) {
 	for _, e := range entries {
 		size, known := e.ValueBytes()

@@ -13,8 +13,8 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// The bounds of what a lease is granted, in seconds. A shorter time is raised to minTTL, one and a
-// half times the 1 s that an election takes in an etcd with default settings, rounded up.
+// The bounds of the time to live of a lease, in seconds. A shorter time is raised to minTTL, which is one and
+// a half times the 1 s that an election takes in an etcd with default settings, rounded up.
 const (
 	minTTL = 2
 	maxTTL = 9_000_000_000
@@ -26,7 +26,7 @@ type leaseService struct {
 	s *Server
 }
 
-// LeaseGrant makes a lease with the id asked for, or with one of its own choice.
+// LeaseGrant makes a lease with the requested id, or with a new one.
 func (l leaseService) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (*pb.LeaseGrantResponse, error) {
 	if err := l.s.admit(ctx, leaseCost); err != nil {
 		return nil, err
@@ -46,8 +46,8 @@ func (l leaseService) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (
 }
 
 func (s *Server) grant(ctx context.Context, lease changelog.Lease) (revision int64, err error) {
-	// Before, so that a time in which nobody watched is not added to what the lease is granted.
-	if err := s.watchOver(ctx); err != nil {
+	// This comes first, so that a time in which no server was running is not added to the new lease.
+	if err := s.ensureBeat(ctx); err != nil {
 		return 0, err
 	}
 	out, err := s.store.Keys().Do(ctx, sqlstore.Transaction{Leases: []int64{lease.ID}, Run: func(tx *sqlstore.Tx) error {
@@ -84,9 +84,9 @@ func (l leaseService) LeaseRevoke(ctx context.Context, r *pb.LeaseRevokeRequest)
 	return &pb.LeaseRevokeResponse{Header: l.s.header(max(out.Revision, firstRevision))}, nil
 }
 
-// LeaseTimeToLive tells how long a lease has left. A lease that is gone has -1.
+// LeaseTimeToLive answers the remaining time of a lease; -1 if it is gone.
 func (l leaseService) LeaseTimeToLive(ctx context.Context, r *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
-	if err := l.s.watchOver(ctx); err != nil {
+	if err := l.s.ensureBeat(ctx); err != nil {
 		return nil, toStatus(err)
 	}
 	leases, now, err := l.s.store.Keys().Leases(ctx, []int64{r.ID})
@@ -109,11 +109,11 @@ func (l leaseService) LeaseTimeToLive(ctx context.Context, r *pb.LeaseTimeToLive
 	return out, nil
 }
 
-// secondsLeft returns the whole seconds that a lease has left. What it has been granted is over a
-// moment after it was granted, as in etcd, whose clock is finer than milliseconds.
+// secondsLeft returns the whole seconds that a lease has left. A moment after a grant, that is already less
+// than was granted, as in etcd, whose clock is finer than milliseconds.
 func secondsLeft(l changelog.Lease, now int64) int64 { return max(0, l.Expires-now-1) / 1000 }
 
-// LeaseLeases lists all leases, first those that expire first.
+// LeaseLeases lists all leases, in the order in which they expire.
 func (l leaseService) LeaseLeases(ctx context.Context, _ *pb.LeaseLeasesRequest) (*pb.LeaseLeasesResponse, error) {
 	leases, _, err := l.s.store.Keys().Leases(ctx, nil)
 	if err != nil {

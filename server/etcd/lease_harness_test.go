@@ -37,18 +37,18 @@ type endpoint struct {
 // lessor and the like run, too.
 func serveOn(t testing.TB, dsn string, run bool, o Options) *endpoint {
 	t.Helper()
-	out := slog.New(slog.NewTextHandler(t.Output(), nil))
-	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: changelog.KindEtcd, Log: out})
+	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
+	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: changelog.KindEtcd, Log: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := sqlstore.Open(t.Context(), log, sqlstore.Options{History: -1, Log: out})
+	store, err := sqlstore.Open(t.Context(), log, sqlstore.Options{History: -1, Log: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.Dir = t.TempDir()
 	if o.Log == nil {
-		o.Log = out
+		o.Log = logger
 	}
 	m := &endpoint{Server: New(store, log, o)}
 	ctx, cancel := context.WithCancel(context.Background())

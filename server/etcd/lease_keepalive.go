@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	renewMost    = 1000             // leases of one statement
-	renewTimeout = 15 * time.Second // of one statement
+	renewMost    = 1000             // the most leases in one statement
+	renewTimeout = 15 * time.Second // the longest time for one statement
 )
 
-// LeaseKeepAlive renews the leases that a client names on the stream, and answers in the same
-// order. A lease that is gone has 0 seconds.
+// LeaseKeepAlive renews the leases that a client names on the stream, and answers in the same order. The
+// answer for a lease that is gone has a TTL of 0.
 func (l leaseService) LeaseKeepAlive(stream pb.Lease_LeaseKeepAliveServer) error {
 	ctx := stream.Context()
 	ids, failed := make(chan int64, renewMost), make(chan error, 1)
-	go receiveKeepAlives(stream, ids, failed) // ends when the stream does, soon after this method
+	go receiveKeepAlives(stream, ids, failed) // it ends with the stream, soon after this method
 	for id := range ids {
 		batch := drain(ids, id)
-		// What the header says is from before the renewal: nobody sees a lease renewed at a
-		// revision at which it was revoked.
+		// The header's revision is from before the renewal, so that no client sees a lease renewed at a
+		// revision at which it was already revoked.
 		header := l.s.header(l.s.revision())
 		ttls, err := l.s.renew(ctx, batch)
 		if err != nil {
@@ -42,7 +42,8 @@ func (l leaseService) LeaseKeepAlive(stream pb.Lease_LeaseKeepAliveServer) error
 	return nil
 }
 
-// receiveKeepAlives sends the ids of the requests, closes ids after the last one, and says why.
+// receiveKeepAlives sends the ids of the requests to ids, closes ids after the last one, and then sends the
+// reason to failed.
 func receiveKeepAlives(stream pb.Lease_LeaseKeepAliveServer, ids chan<- int64, failed chan<- error) {
 	defer close(ids)
 	for {
@@ -60,7 +61,7 @@ func receiveKeepAlives(stream pb.Lease_LeaseKeepAliveServer, ids chan<- int64, f
 	}
 }
 
-// drain returns first and what has come after it already.
+// drain returns first and the ids that have arrived after it.
 func drain(ids <-chan int64, first int64) []int64 {
 	batch := []int64{first}
 	for len(batch) < renewMost {
@@ -77,15 +78,15 @@ func drain(ids <-chan int64, first int64) []int64 {
 	return batch
 }
 
-// renewals collects the leases that many streams renew while a statement runs, for the next one.
+// renewals collects the leases that streams want to renew while a statement runs, for the next statement.
 type renewals struct {
-	running chan struct{} // has room for the one statement that runs
+	running chan struct{} // holds a token while a statement runs
 
 	mu   sync.Mutex
-	open *renewal // takes more ids; nil if there is none
+	open *renewal // accepts more ids; nil if there is none
 }
 
-// renewal is one statement. Whoever makes it runs it.
+// renewal is one statement. The caller that creates it runs it.
 type renewal struct {
 	ids  []int64
 	done chan struct{} // closed when the rest is set
@@ -95,7 +96,7 @@ type renewal struct {
 
 func (r *renewals) init() { r.running = make(chan struct{}, 1) }
 
-// join adds ids to the statement that will run next. made says that the caller must run it.
+// join adds ids to the next statement. If made, the caller must run it.
 func (r *renewals) join(ids []int64) (n *renewal, made bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +107,7 @@ func (r *renewals) join(ids []int64) (n *renewal, made bool) {
 	return r.open, made
 }
 
-// begin waits until no statement runs and closes n to further ids.
+// begin waits until no other statement runs, and closes n to further ids.
 func (r *renewals) begin(n *renewal) {
 	r.running <- struct{}{}
 	r.mu.Lock()
@@ -116,13 +117,13 @@ func (r *renewals) begin(n *renewal) {
 	}
 }
 
-// renew renews leases together with those of other callers. It returns what was granted to those
-// that are there.
+// renew renews leases together with those of other callers. It returns the time to live of each lease that
+// exists.
 func (s *Server) renew(ctx context.Context, ids []int64) (ttls map[int64]int64, err error) {
 	n, made := s.renewals.join(ids)
 	if made {
 		s.renewals.begin(n)
-		// Others wait for it, too, so that it does not end with this caller.
+		// Other callers wait for the statement, too, so it must not end with this caller's context.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTimeout)
 		n.ttls, n.err = s.renewTogether(ctx, n.ids)
 		cancel()
@@ -137,10 +138,10 @@ func (s *Server) renew(ctx context.Context, ids []int64) (ttls map[int64]int64, 
 	}
 }
 
-// renewTogether renews leases in one statement. Those that have expired are revoked before it
-// returns: whoever hears that a lease is gone must not see its keys any more.
+// renewTogether renews leases in one statement. It revokes expired ones before it returns, because a client
+// that learns that a lease is gone must no longer see its keys.
 func (s *Server) renewTogether(ctx context.Context, ids []int64) (ttls map[int64]int64, err error) {
-	if err := s.watchOver(ctx); err != nil {
+	if err := s.ensureBeat(ctx); err != nil {
 		return nil, err
 	}
 	renewed, err := s.store.Keys().Renew(ctx, ids)

@@ -23,9 +23,9 @@ func TestLeaseGrant(t *testing.T) {
 				t.Errorf("grant %d with %d: %v", test.id, test.ttl, r)
 			}
 		}
-		chosen := m.grant(t, 0, 60)
-		if chosen.ID <= 0 || chosen.ID == m.grant(t, 0, 60).ID {
-			t.Errorf("chosen: %v", chosen)
+		selectEntries := m.grant(t, 0, 60)
+		if selectEntries.ID <= 0 || selectEntries.ID == m.grant(t, 0, 60).ID {
+			t.Errorf("chosen: %v", selectEntries)
 		}
 		_, err := m.lease.LeaseGrant(bounded(t), &pb.LeaseGrantRequest{ID: 7, TTL: 60})
 		wantError(t, "grant a lease that there is", err, rpctypes.ErrGRPCLeaseExist)

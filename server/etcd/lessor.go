@@ -13,37 +13,37 @@ import (
 )
 
 const (
-	// leasePoll is how long the lessor sleeps at most while there are leases, or may be. It is at
-	// most minTTL, so that it need not hear of every lease that is granted here or elsewhere.
+	// leasePoll is the longest sleep of the lessor while there are or may be leases. It is at most minTTL, so
+	// that the lessor need not be notified of every lease that is granted here or elsewhere.
 	leasePoll = 2 * time.Second
-	// beatEvery is how often it is noted that somebody watches over the leases. When nobody did for
-	// beatMost, leases expire later by that time.
+	// beatEvery is the interval of heartbeats, which record that a server watches over the leases. After a
+	// pause longer than beatMost, leases expire later by the length of the pause.
 	beatEvery = 2 * time.Second
 	beatMost  = 5 * time.Second
 
 	leaseRetry   = time.Second           // after an error
-	expireMost   = 1000                  // leases asked for at once
-	expireAtOnce = 64                    // transactions that share commits
-	lastBeatWait = 2 * time.Second       // for the database when the server stops
-	expirePause  = 20 * time.Millisecond // after others have revoked all that was asked for
-	beatTimeout  = 15 * time.Second      // of one statement
-	idleForever  = 24 * 365 * time.Hour  // nothing comes that does not wake
+	expireMost   = 1000                  // expired leases in one query
+	expireAtOnce = 64                    // revocations that run at the same time and share commits
+	lastBeatWait = 2 * time.Second       // the longest last heartbeat when the server stops
+	expirePause  = 20 * time.Millisecond // pause if other members have revoked all of them
+	beatTimeout  = 15 * time.Second      // the longest time for one heartbeat
+	idleForever  = 24 * 365 * time.Hour  // an event wakes the lessor before
 )
 
-// lessor revokes leases that have expired. Every member does, and which one comes first is decided
-// under the write lock of the log.
+// lessor revokes expired leases. Every member runs one; the write lock of the log decides which of them is
+// first.
 type lessor struct {
 	exclusive bool
 	wake      chan struct{}
-	idle      atomic.Bool // it sleeps until a lease is granted here
+	idle      atomic.Bool // the lessor sleeps until a lease is granted here
 
 	mu     sync.Mutex
-	beaten time.Time // when the last beat ended; zero before the first
+	beaten time.Time // the end of the last heartbeat; zero before the first
 }
 
 func (l *lessor) init(exclusive bool) { l.exclusive, l.wake = exclusive, make(chan struct{}, 1) }
 
-// granted says that there is a lease.
+// granted tells the lessor that a lease was granted.
 func (l *lessor) granted() {
 	if !l.idle.Load() {
 		return
@@ -54,7 +54,7 @@ func (l *lessor) granted() {
 	}
 }
 
-// runLessor revokes what expires until ctx ends.
+// runLessor revokes expired leases until ctx ends.
 func (s *Server) runLessor(ctx context.Context) {
 	trouble := failures{what: "revoking leases that have expired"}
 	for {
@@ -68,7 +68,7 @@ func (s *Server) runLessor(ctx context.Context) {
 		}
 		s.lessor.idle.Store(false)
 	}
-	// So that only the time without a server does not count.
+	// The last heartbeat, so that only the time without a server does not count.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastBeatWait)
 	defer cancel()
 	if _, next, err := s.store.Keys().Expired(ctx, 1); err == nil && next >= 0 {
@@ -76,10 +76,10 @@ func (s *Server) runLessor(ctx context.Context) {
 	}
 }
 
-// revokeExpired revokes the leases that have expired and returns how long to wait for the next.
+// revokeExpired revokes the expired leases, and returns how long to wait for the next.
 func (s *Server) revokeExpired(ctx context.Context) (wait time.Duration, err error) {
 	for {
-		// Set before the question: a lease that is granted after it wakes.
+		// This is set before the query, so that a lease that is granted after the query wakes the lessor.
 		s.lessor.idle.Store(s.lessor.exclusive)
 		_, next, err := s.store.Keys().Expired(ctx, 1)
 		if err != nil {
@@ -89,11 +89,12 @@ func (s *Server) revokeExpired(ctx context.Context) (wait time.Duration, err err
 			return s.lessor.idleFor(), nil
 		}
 		s.lessor.idle.Store(false)
-		// Before anything expires, also if that was done a moment ago: the clock may have leapt ahead since.
+		// A heartbeat comes before anything expires, even if there was one a moment ago: the clock may have
+		// leapt ahead since.
 		if err := s.beat(ctx, next == 0); err != nil {
 			return 0, err
 		}
-		// Asked after the beat, by which leases may have been given more time.
+		// The query follows the heartbeat, which may have given leases more time.
 		ids, next, err := s.store.Keys().Expired(ctx, expireMost)
 		if err != nil {
 			return 0, err
@@ -117,8 +118,8 @@ func (l *lessor) idleFor() time.Duration {
 	return leasePoll
 }
 
-// expire revokes those of the leases that are there and have expired by now. Each is a transaction,
-// and thus a revision, of its own, as in etcd.
+// expire revokes those of the leases that still exist and have expired. As in etcd, each revocation is a
+// transaction, and so a revision, of its own.
 func (s *Server) expire(ctx context.Context, ids []int64) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(expireAtOnce)
@@ -144,12 +145,11 @@ func (s *Server) expireOne(ctx context.Context, id int64) error {
 	return err
 }
 
-// watchOver notes that a server watches over the leases, if that was not noted a moment ago. It
-// comes before everything that depends on when leases expire: after a start, they must have got
-// the time back in which no server ran.
-func (s *Server) watchOver(ctx context.Context) error { return s.beat(ctx, false) }
+// ensureBeat records a heartbeat if the last one is not recent. It precedes everything that depends on when
+// leases expire: after a start, leases must first get back the time in which no server ran.
+func (s *Server) ensureBeat(ctx context.Context) error { return s.beat(ctx, false) }
 
-// beat is watchOver, which with now also notes it if that was done a moment ago.
+// beat is ensureBeat, or with now, a heartbeat in any case.
 func (s *Server) beat(ctx context.Context, now bool) error {
 	l := &s.lessor
 	l.mu.Lock()
@@ -159,7 +159,7 @@ func (s *Server) beat(ctx context.Context, now bool) error {
 	}
 	most := beatMost
 	if l.exclusive && l.beaten.IsZero() {
-		most = 0 // until now nobody can have watched
+		most = 0 // the database was not served until now
 	}
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()

@@ -152,7 +152,7 @@ func TestFirstLease(t *testing.T) {
 	}
 	time.Sleep(beatMost + time.Second) // without a lease and without a beat
 	m.grant(t, 2, 600)
-	if err := m.watchOver(t.Context()); err != nil {
+	if err := m.ensureBeat(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := m.left(t, 2).TTL; got >= 600 {

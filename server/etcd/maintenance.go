@@ -11,16 +11,16 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Versions that an etcd of release Version tells of its cluster and of its storage.
+// The versions that an etcd of release Version reports of its cluster and of its storage.
 const (
 	clusterVersion = "3.7.0"
 	storageVersion = "3.7.0"
-	clusterRelease = "3.7" // clusterVersion, as the answers of Downgrade have it
+	clusterRelease = "3.7" // clusterVersion in the form of Downgrade's answers
 	olderRelease   = "3.6" // what an etcd of Version can be downgraded to
 )
 
-// maintenanceService is etcd's Maintenance service. Its Snapshot is in snapshot.go, its hashes
-// are in hash.go.
+// maintenanceService is etcd's Maintenance service. Snapshot is in snapshot_send.go, the hashes are in
+// hash.go.
 type maintenanceService struct {
 	pb.UnsafeMaintenanceServer
 	s *Server
@@ -56,7 +56,7 @@ func (m maintenanceService) Status(ctx context.Context, _ *pb.StatusRequest) (*p
 	return out, nil
 }
 
-// Alarm lists, raises or drops alarms.
+// Alarm lists, raises or disarms alarms.
 func (m maintenanceService) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.AlarmResponse, error) {
 	now, err := m.s.readAlarms(ctx)
 	if err != nil {
@@ -91,7 +91,7 @@ func (m maintenanceService) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.
 	return out, nil
 }
 
-// Defragment gives the space of rows that are gone back to the file system.
+// Defragment returns the space of deleted rows to the file system.
 func (m maintenanceService) Defragment(ctx context.Context, _ *pb.DefragmentRequest) (*pb.DefragmentResponse, error) {
 	if err := m.s.log.Defragment(ctx); err != nil {
 		return nil, toStatus(err)
@@ -99,7 +99,7 @@ func (m maintenanceService) Defragment(ctx context.Context, _ *pb.DefragmentRequ
 	return &pb.DefragmentResponse{}, nil
 }
 
-// MoveLeader answers as the only member of an etcd: each member of this one leads.
+// MoveLeader answers as in an etcd with one member, because each member is a leader.
 func (m maintenanceService) MoveLeader(_ context.Context, r *pb.MoveLeaderRequest) (*pb.MoveLeaderResponse, error) {
 	if r.TargetID != m.s.memberID {
 		return nil, rpctypes.ErrGRPCBadLeaderTransferee
@@ -107,7 +107,7 @@ func (m maintenanceService) MoveLeader(_ context.Context, r *pb.MoveLeaderReques
 	return &pb.MoveLeaderResponse{}, nil
 }
 
-// Downgrade judges versions as etcd does, but there is nothing that could be downgraded.
+// Downgrade validates versions as etcd does, but there is nothing to downgrade.
 func (m maintenanceService) Downgrade(_ context.Context, r *pb.DowngradeRequest) (*pb.DowngradeResponse, error) {
 	switch r.Action {
 	case pb.DowngradeRequest_VALIDATE, pb.DowngradeRequest_ENABLE:
@@ -121,14 +121,14 @@ func (m maintenanceService) Downgrade(_ context.Context, r *pb.DowngradeRequest)
 		if r.Action == pb.DowngradeRequest_ENABLE {
 			return nil, status.Error(codes.Unimplemented, "etcdserver: there is no storage of etcd's that could be downgraded; restore a snapshot into another etcd instead")
 		}
-	case pb.DowngradeRequest_CANCEL: // succeeds in etcd, too, while no downgrade runs
+	case pb.DowngradeRequest_CANCEL: // as in etcd, this succeeds if no downgrade is running
 	default:
 		return nil, status.Error(codes.Unknown, "etcdserver: unknown method")
 	}
 	return &pb.DowngradeResponse{Header: m.s.header(m.s.revision()), Version: clusterRelease}, nil
 }
 
-// releaseOf returns major and minor of a version, which may have more parts.
+// releaseOf returns the major and minor numbers of a version, which may have more parts.
 func releaseOf(version string) (release string, ok bool) {
 	version, _, _ = strings.Cut(version, "+")
 	version, _, _ = strings.Cut(version, "-")

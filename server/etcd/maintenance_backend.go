@@ -15,10 +15,10 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// What an etcd keeps in its file is buckets of pairs. This file says what would be in an etcd's if
-// it had the same history, for hashes and snapshots.
+// An etcd's file has buckets of pairs. This file computes, for hashes and snapshots, what the file of an etcd
+// with the same history would contain.
 
-// buckets are those of an etcd 3.7, in the order in which they are in the file.
+// buckets are the buckets of etcd 3.7, in the order of the file.
 var buckets = []string{"alarm", "auth", "authRoles", "authUsers", "cluster", keyBucket, "lease", "members", "members_removed", "meta"}
 
 const keyBucket = "key"
@@ -33,10 +33,10 @@ const (
 	metaFinished  = "finishedCompactRev"
 )
 
-// pair is what a bucket has under a key.
+// pair is a key and its value in a bucket.
 type pair struct{ key, value []byte }
 
-// revisionKey returns the key in the bucket "key" of a row with this id.
+// revisionKey returns the key, in the bucket "key", of the row with this id.
 func revisionKey(id int64, tombstone bool) []byte {
 	revision, sub := changelog.Split(id)
 	key := make([]byte, 0, 18)
@@ -49,7 +49,7 @@ func revisionKey(id int64, tombstone bool) []byte {
 	return key
 }
 
-// idOfKey returns the id that revisionKey was given.
+// idOfKey returns the id of a key that revisionKey made.
 func idOfKey(key []byte) int64 {
 	return changelog.FirstID(int64(binary.BigEndian.Uint64(key))) + int64(binary.BigEndian.Uint64(key[9:]))
 }
@@ -66,7 +66,7 @@ func revisionPair(r *changelog.Row) (pair, error) {
 	return pair{revisionKey(r.Revision, r.Deleted), value}, err
 }
 
-// leasePair returns the pair of a lease in the bucket "lease", whose value is a leasepb.Lease.
+// leasePair returns the pair of a lease in the bucket "lease". The value is a leasepb.Lease.
 func leasePair(l changelog.Lease, remaining int64) pair {
 	var value []byte
 	for i, n := range []int64{l.ID, l.TTL, remaining} {
@@ -80,7 +80,7 @@ func leasePair(l changelog.Lease, remaining int64) pair {
 
 func uint64Bytes(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
-// storedMember and storedConfState are JSON in an etcd's file.
+// storedMember and storedConfState are stored as JSON in an etcd's file.
 type storedMember struct {
 	ID         uint64   `json:"id"`
 	PeerURLs   []string `json:"peerURLs"`
@@ -93,8 +93,8 @@ type storedConfState struct {
 	AutoLeave bool     `json:"auto_leave"`
 }
 
-// smallBuckets returns what is in the buckets but "key" and "lease", at a revision and with a
-// compacted one, which is 0 if there is none.
+// smallBuckets returns the contents of all buckets except "key" and "lease", at a revision and with a
+// compacted revision; 0: there is none.
 func (s *Server) smallBuckets(ctx context.Context, revision, compacted int64) (map[string][]pair, error) {
 	members, err := s.members(ctx)
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *Server) smallBuckets(ctx context.Context, revision, compacted int64) (m
 	return out, nil
 }
 
-// eachKey calls f for the rows that are in force at an id, in order of keys and without values.
+// eachKey calls f for the rows in force at an id, in order of keys and without values.
 func (s *Server) eachKey(ctx context.Context, at int64, f func(*changelog.Row)) error {
 	const page = 2048
 	for from := ""; ; {
@@ -162,13 +162,13 @@ func (s *Server) eachKey(ctx context.Context, at int64, f func(*changelog.Row)) 
 	}
 }
 
-// eachRow calls f for the rows after an id up to another, in order of ids. Rows that are superseded
-// at the floor may be among them or not.
+// eachRow calls f for the rows after an id up to another, in order of ids. Rows superseded at the floor may
+// be missing.
 func (s *Server) eachRow(ctx context.Context, after, through int64, f func(*changelog.Row) error) error {
 	const most, bytes = 1024, 4 << 20
 	for limit := 64; after < through; {
 		rows, err := s.log.Rows(ctx, after, limit)
-		for errors.Is(err, changelog.ErrCompacted) { // the row that the log is known by is gone: see Expect
+		for errors.Is(err, changelog.ErrCompacted) { // the row that identifies the log is gone; see Expect
 			if _, err = s.store.Sync(ctx); err == nil {
 				rows, err = s.log.Rows(ctx, after, limit)
 			}
@@ -195,16 +195,17 @@ func (s *Server) eachRow(ctx context.Context, after, through int64, f func(*chan
 	return nil
 }
 
-// inForce is the ids of rows that are in force at some id, those up to a bound.
+// inForce has the ids of the rows up to a bound that are in force at an id.
 type inForce []int64
 
-// has tells whether id is in force. It must not be above the bound.
+// has reports whether the row with the id is in force. The id must not be above the bound.
 func (k inForce) has(id int64) bool {
 	_, ok := slices.BinarySearch(k, id)
 	return ok
 }
 
-// inForceAt returns which rows up to bound are in force at an id, and whether there is any at all.
+// inForceAt returns which rows up to bound are in force at an id, and whether there are any rows in force at
+// all.
 func (s *Server) inForceAt(ctx context.Context, at, bound int64) (k inForce, some bool, err error) {
 	err = s.eachKey(ctx, at, func(r *changelog.Row) {
 		some = true

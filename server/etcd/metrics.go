@@ -15,7 +15,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// metrics of a Server. They have etcd's names where they mean the same.
+// metrics are the metrics of a Server. They have etcd's names if they have the same meaning.
 type metrics struct {
 	registry *prometheus.Registry
 
@@ -82,19 +82,19 @@ var (
 	lostWrites     = prometheus.NewDesc("plinth_lost_writes_total", "Acknowledged writes known to this member that were gone then.", nil, nil)
 )
 
-// figures collects what is known anyway, and now and then the size of the database.
+// figures collects values that are known without a query and, at intervals, the size of the database.
 type figures struct {
 	s *Server
 
 	mu    sync.Mutex
 	size  changelog.Size
 	known bool
-	until time.Time // when size is too old
+	until time.Time // when size expires
 }
 
 const (
-	sizeFresh   = 15 * time.Second // at least
-	sizeShare   = 50               // of the time is the most that asking takes, as 1/50
+	sizeFresh   = 15 * time.Second // the shortest interval between two queries
+	sizeShare   = 50               // queries take at most 1/50 of the time
 	sizeTimeout = 5 * time.Second
 )
 
@@ -155,7 +155,7 @@ func (f *figures) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(lostWrites, prometheus.CounterValue, float64(stats.LostWrites))
 }
 
-// sizeNow returns the size as it was a moment ago, and says whether it is known.
+// sizeNow returns a recent size of the database, and whether it is known.
 func (f *figures) sizeNow() (changelog.Size, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

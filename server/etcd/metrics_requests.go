@@ -11,13 +11,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// requestMetrics count requests, and what is done to keys.
+// requestMetrics counts requests and operations on keys.
 type requestMetrics struct {
 	started, handled *prometheus.CounterVec
-	methods          map[string]*methodMetrics // by full name; not changed while requests run
+	methods          map[string]*methodMetrics // by full name; does not change while requests run
 
-	received, sent atomic.Int64 // bytes of messages
-	pending        atomic.Int64 // writes that run
+	received, sent atomic.Int64 // bytes in messages
+	pending        atomic.Int64 // writes in progress
 	failed         prometheus.Counter
 
 	ranges, puts, deletes, txns prometheus.Counter
@@ -48,7 +48,7 @@ func (m *requestMetrics) register(to prometheus.Registerer) {
 		}, func() float64 { return float64(m.pending.Load()) }))
 }
 
-// methodMetrics count the requests of one method.
+// methodMetrics counts the requests of one method.
 type methodMetrics struct {
 	*requestMetrics
 	labels      []string
@@ -56,11 +56,11 @@ type methodMetrics struct {
 	writes      bool
 }
 
-// writingMethods are those that etcd sends through raft.
+// writingMethods are the methods that etcd sends through raft.
 var writingMethods = map[string]bool{"Put": true, "DeleteRange": true, "Txn": true, "Compact": true, "LeaseGrant": true, "LeaseRevoke": true}
 
-// know prepares for the methods of services.
-func (m *requestMetrics) know(services map[string]grpc.ServiceInfo) {
+// addMethods adds the methods of services.
+func (m *requestMetrics) addMethods(services map[string]grpc.ServiceInfo) {
 	methods := map[string]*methodMetrics{}
 	for service, info := range services {
 		for _, method := range info.Methods {
@@ -110,7 +110,7 @@ func (m *methodMetrics) end(err error) {
 	}
 }
 
-// executed counts what a transaction did.
+// executed counts the operations of a transaction.
 func (m *requestMetrics) executed(r *pb.TxnResponse) {
 	if m.operations(r) > 1 {
 		m.txns.Inc()

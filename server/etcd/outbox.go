@@ -15,50 +15,51 @@ import (
 )
 
 const (
-	// outboxBytes is how much may wait in memory, in all, for clients that read nothing of it.
+	// outboxBytes is how much may wait in memory, in total, for clients that read nothing.
 	outboxBytes = 64 << 20
-	// outboxMost is how much may wait in all, for clients, too, that read slowly.
+	// outboxMost is how much may wait in total, including for clients that read slowly.
 	outboxMost = 2 * outboxBytes
-	// smallMessage is not counted: gRPC itself holds as much for each stream.
+	// smallMessage is the size below which messages are not counted: gRPC itself holds as much for each
+	// stream.
 	smallMessage = 4 << 10
 
-	// A message is overdue if it waits for longer than readPatience and what it takes at readRate, in bytes a
-	// second, but mostPatience at most.
+	// A message is overdue if it waits for longer than readPatience plus the time for its size at readRate
+	// (bytes per second), or than mostPatience.
 	readPatience = time.Second
 	readRate     = 32 << 20
 	mostPatience = 5 * time.Second
 )
 
-// outbox knows the messages that have been encoded and that gRPC has not written yet. When they are too many
-// bytes, connections end on which a message is overdue: to close a stream would not free what waits in it. The
-// first to end is that which has most waiting, so that a client who takes much is in nobody's way. Up to most in all, a
-// connection ends only if its client has not taken a byte for patience. To the client the end is
-// codes.Unavailable, after which clients of etcd connect again and resume their watches behind the last event that
-// they have seen.
+// outbox tracks the messages that are encoded and that gRPC has not written yet. If these are too many bytes,
+// it ends connections with overdue messages; closing only a stream would not free the messages that wait in
+// it. The connection with the most waiting bytes ends first, so that a client with much traffic does not harm
+// others. Up to most bytes in total, a connection ends only if its client has not read a byte for patience.
+// The client gets codes.Unavailable, after which etcd's clients reconnect, and resume their watches behind
+// the last event that they have seen.
 type outbox struct {
-	quiet    int64                 // bytes that wait: above, connections end whose clients read nothing
-	most     int64                 // bytes that wait: above, others end, too
-	patience time.Duration         // for which a client takes no byte that counts as one that reads nothing
-	taken    func(net.Conn) uint64 // bytes that the client has taken; 0: not known
-	log      *slog.Logger
+	quiet    int64                 // waiting bytes above which connections end whose clients read nothing
+	most     int64                 // waiting bytes above which other connections end, too
+	patience time.Duration         // after so long without a byte read, a client counts as one that reads nothing
+	taken    func(net.Conn) uint64 // bytes that the client has read; 0: not known
+	logger   *slog.Logger
 
 	mu      sync.Mutex // guards what follows
 	bytes   int64
 	waiting map[net.Conn]*backlog
 	timer   *time.Timer // runs while there are too many bytes; else nil
-	ended   int         // connections
-	next    time.Time   // before it no end of a connection is logged
+	ended   int         // connections ended so far
+	next    time.Time   // when the end of a connection may be logged next
 }
 
-// backlog is what waits for one connection.
+// backlog is the messages that wait for one connection.
 type backlog struct {
 	messages map[*unsent]struct{}
 	bytes    int64
-	taken    uint64    // by the client, when it was last looked at
-	since    time.Time // when taken was first so much; zero: not looked at
+	taken    uint64    // bytes that the client had read at the last check
+	since    time.Time // since when taken has this value; zero: never checked
 }
 
-// unsent is a message of which gRPC has not written all.
+// unsent is a message that gRPC has not written completely.
 type unsent struct {
 	conn  net.Conn
 	bytes int64
@@ -79,8 +80,8 @@ func (b *backlog) overdue(now time.Time) bool {
 	return false
 }
 
-// heed notes how much the client has taken.
-func (b *backlog) heed(taken uint64, now time.Time) {
+// observe records how much the client has read.
+func (b *backlog) observe(taken uint64, now time.Time) {
 	if b.since.IsZero() || taken != b.taken {
 		b.taken, b.since = taken, now
 	}
@@ -90,11 +91,11 @@ func (b *backlog) silent(now time.Time, patience time.Duration) bool {
 	return !b.since.IsZero() && now.Sub(b.since) > patience
 }
 
-func newOutbox(log *slog.Logger) *outbox {
-	return &outbox{quiet: outboxBytes, most: outboxMost, patience: mostPatience, taken: taken, log: log, waiting: map[net.Conn]*backlog{}}
+func newOutbox(logger *slog.Logger) *outbox {
+	return &outbox{quiet: outboxBytes, most: outboxMost, patience: mostPatience, taken: taken, logger: logger, waiting: map[net.Conn]*backlog{}}
 }
 
-// add counts a message until sent is called, or its connection is closed.
+// add counts a message until sent is called or its connection is closed.
 func (o *outbox) add(conn net.Conn, bytes int) (sent func()) {
 	u := &unsent{conn, int64(bytes), time.Now()}
 	o.mu.Lock()
@@ -130,14 +131,14 @@ func (o *outbox) remove(u *unsent) {
 	}
 }
 
-// forget drops what waits for a connection that is closed.
+// forget drops the messages of a closed connection.
 func (o *outbox) forget(conn net.Conn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.drop(conn)
 }
 
-// drop is forget, and returns how much it was; o.mu is held.
+// drop is forget, and returns the number of bytes. o.mu must be held.
 func (o *outbox) drop(conn net.Conn) (bytes int64) {
 	if its := o.waiting[conn]; its != nil {
 		bytes = its.bytes
@@ -147,9 +148,10 @@ func (o *outbox) drop(conn net.Conn) (bytes int64) {
 	return bytes
 }
 
-// look ends connections until little enough waits, and looks again if there are too few.
+// enforce ends connections until few enough bytes wait, and schedules the next check if there are still too
+// many.
 func (o *outbox) look() {
-	o.heed()
+	o.observe()
 	for {
 		conn, bytes := o.worst()
 		if conn == nil {
@@ -160,17 +162,17 @@ func (o *outbox) look() {
 	}
 }
 
-// heed notes how much the clients have taken for which something waits.
-func (o *outbox) heed() {
+// observe records how much the clients with waiting messages have read.
+func (o *outbox) observe() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
 	for conn, its := range o.waiting {
-		its.heed(o.taken(conn), now)
+		its.observe(o.taken(conn), now)
 	}
 }
 
-// worst takes the connection out that has to end; nil if none has.
+// worst removes and returns the connection that has to end; nil: none.
 func (o *outbox) worst() (conn net.Conn, bytes int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -192,12 +194,12 @@ func (o *outbox) worst() (conn net.Conn, bytes int64) {
 	return conn, o.drop(conn)
 }
 
-// note logs that a connection has ended, but not each of those of a flood.
+// note logs that a connection has ended, with a limit on the number of records.
 func (o *outbox) note(client net.Addr, bytes int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if now := time.Now(); !now.Before(o.next) {
-		o.log.Warn("ended a connection whose client does not read, or slowly, as too much waits in memory for such clients", "client", client.String(), "bytes", bytes, "ended so far", o.ended)
+		o.logger.Warn("ended a connection whose client does not read, or slowly, as too much waits in memory for such clients", "client", client.String(), "bytes", bytes, "ended so far", o.ended)
 		o.next = now.Add(refusedEvery)
 	}
 }
@@ -205,7 +207,7 @@ func (o *outbox) note(client net.Addr, bytes int64) {
 // endNow closes a connection without TLS's goodbye, which would wait for the client.
 func endNow(c net.Conn) { _ = inmost(c).Close() }
 
-// inmost returns the connection of the operating system.
+// inmost returns the operating system's connection below wrappers.
 func inmost(c net.Conn) net.Conn {
 	for {
 		switch inner := c.(type) {
@@ -221,7 +223,7 @@ func inmost(c net.Conn) net.Conn {
 	}
 }
 
-// clientConn is a connection that the streams on it find by their client's address.
+// clientConn is a connection that its streams find by the client's address.
 type clientConn struct {
 	net.Conn
 	out *outbox
@@ -244,7 +246,7 @@ type clientAddr struct {
 // tracked is a message that is counted until it is written.
 type tracked struct {
 	proto.Message
-	ctx   context.Context // of the call
+	ctx   context.Context // the context of the call
 	out   *outbox
 	place *place // nil: none
 }
@@ -260,7 +262,7 @@ func (t *tracked) count(size int) (sent func()) {
 	}
 	a, ok := p.Addr.(clientAddr)
 	if !ok {
-		return nil // net/http serves it, whose writes wait for the client
+		return nil // it is served by net/http, whose writes wait for the client
 	}
 	counted := t.out.add(a.conn, size)
 	if t.place == nil {
@@ -272,7 +274,7 @@ func (t *tracked) count(size int) (sent func()) {
 	}
 }
 
-// onFree is a pool that tells when the buffer has been freed that comes back.
+// onFree is a buffer pool that calls a function when the buffer is freed.
 type onFree struct {
 	mem.BufferPool
 	sent func()

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// taken returns how many bytes the other end of a connection of TCP has acknowledged; 0 of others, and of one that is closed.
+// taken returns how many bytes the other end of a TCP connection has acknowledged; 0 for other connections,
+// and for closed ones.
 func taken(c net.Conn) (bytes uint64) {
 	its, ok := inmost(c).(syscall.Conn)
 	if !ok {

@@ -14,10 +14,10 @@ import (
 	"go.etcd.io/etcd/api/v3/version"
 )
 
-// checkTimeout bounds a check of a page.
+// checkTimeout is the longest time for a check of a page.
 const checkTimeout = 7 * time.Second
 
-// Pages answers what etcd answers over plain HTTP: versions, health checks and metrics.
+// Pages serves what etcd serves over plain HTTP: versions, health checks and metrics.
 func (s *Server) Pages() http.Handler {
 	mux := http.NewServeMux()
 	page := func(path string, h http.HandlerFunc) { mux.HandleFunc(path, onlyGet(h)) }
@@ -50,7 +50,7 @@ func (s *Server) versionPage(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(text)
 }
 
-// healthAnswer is what /health answers.
+// healthAnswer is the answer of /health.
 type healthAnswer struct {
 	Health string `json:"health"` // "true" or "false"
 	Reason string `json:"reason"`
@@ -59,7 +59,7 @@ type healthAnswer struct {
 func (s *Server) healthPage(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	answer := healthAnswer{Health: "true"}
-	if reason := s.sick(r.Context(), query["exclude"], query.Get("serializable") == "true"); reason != "" {
+	if reason := s.problem(r.Context(), query["exclude"], query.Get("serializable") == "true"); reason != "" {
 		answer = healthAnswer{Health: "false", Reason: reason}
 	}
 	text, _ := json.Marshal(answer)
@@ -72,9 +72,9 @@ func (s *Server) healthPage(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text)
 }
 
-// sick returns what is wrong, or nothing. A serializable check asks only this member, not the
+// problem returns what is wrong; empty: nothing. A serializable check asks only this member, and not the
 // database.
-func (s *Server) sick(ctx context.Context, exclude []string, serializable bool) string {
+func (s *Server) problem(ctx context.Context, exclude []string, serializable bool) string {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	alarms, err := s.alarmsForChecks(ctx, serializable)
@@ -100,8 +100,7 @@ func alarmReason(t pb.AlarmType) string {
 	return "ALARM UNKNOWN"
 }
 
-// alarmsForChecks returns the alarms that this member knows of, or, if the database may be asked,
-// all.
+// alarmsForChecks returns the alarms that this member knows or, if the database may be queried, all alarms.
 func (s *Server) alarmsForChecks(ctx context.Context, serializable bool) ([]*pb.AlarmMember, error) {
 	if known := s.alarms.known.Load(); serializable || known != nil && s.log.Exclusive() {
 		if known == nil {
@@ -112,10 +111,10 @@ func (s *Server) alarmsForChecks(ctx context.Context, serializable bool) ([]*pb.
 	return s.readAlarms(ctx)
 }
 
-// readable returns why a read would fail.
+// readable returns the error of a read, if it would fail.
 func (s *Server) readable(ctx context.Context, serializable bool) error {
 	if serializable {
-		return nil // from memory
+		return nil // reads are answered from memory
 	}
 	if err := s.usable(); err != nil {
 		return err

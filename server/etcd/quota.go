@@ -10,31 +10,31 @@ import (
 )
 
 const (
-	alarmTimeout = 5 * time.Second // of what a request does for quota and alarms beside its own work
+	alarmTimeout = 5 * time.Second // the longest time that a request spends on quota and alarms
 
-	measureEvery = 10 * time.Second      // while there are writes: other members write, too
-	measureAfter = 50 * time.Millisecond // at least, after a measurement
-	measureShare = 20                    // of the time is the most that measuring takes, as 1/20
+	measureEvery = 10 * time.Second      // interval of measurements during writes, because other members write, too
+	measureAfter = 50 * time.Millisecond // the shortest pause after a measurement
+	measureShare = 20                    // measurements take at most 1/20 of the time
 )
 
-// quota knows how large the database is without asking it at each write: what was measured plus
-// what was written here since. It measures again when that reaches the limit, and now and then.
+// quota estimates the size of the database without a query for each write: the last measured size plus what
+// was written here since. It measures again when the estimate reaches the limit, and at intervals.
 type quota struct {
 	limit int64 // negative: none
 	size  func(context.Context) (changelog.Size, error)
 
 	estimate atomic.Int64
-	due      atomic.Int64 // Unix nanoseconds of the next measurement, whatever the estimate is
+	due      atomic.Int64 // Unix nanoseconds of the next measurement at the latest
 
-	mu       sync.Mutex // held by the one who measures
-	earliest time.Time  // for another measurement
+	mu       sync.Mutex // held during a measurement
+	earliest time.Time  // the earliest time of the next measurement
 }
 
 func (q *quota) init(limit int64, size func(context.Context) (changelog.Size, error)) {
 	q.limit, q.size = limit, size
 }
 
-// exceeded adds cost to what is written and says whether the limit is reached.
+// exceeded adds cost to the estimate, and reports whether the limit is reached.
 func (q *quota) exceeded(ctx context.Context, cost int64) bool {
 	if q.limit < 0 {
 		return false
@@ -45,7 +45,7 @@ func (q *quota) exceeded(ctx context.Context, cost int64) bool {
 	return q.measure(ctx, cost) >= q.limit
 }
 
-// measure asks the database, unless it was asked a moment ago, and returns the estimate.
+// measure queries the database, unless it did so a moment ago, and returns the estimate.
 func (q *quota) measure(ctx context.Context, cost int64) int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Run does what a Server does without being asked, until ctx ends: leases expire, and members of a
-// shared database know of each other and of their alarms. A Server answers requests without it, too.
+// Run does the recurring work of a Server until ctx ends: it lets leases expire and, on a shared database,
+// publishes this member and reads the alarms of others. A Server also answers requests without it.
 func (s *Server) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { s.runLessor(ctx) })
@@ -15,10 +15,10 @@ func (s *Server) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// failures logs when something that is tried again and again begins to fail and when it works again.
+// failures logs when a repeated operation begins to fail and when it works again.
 type failures struct {
 	what  string
-	since time.Time // zero while it works
+	since time.Time // zero: it works
 }
 
 func (f *failures) note(s *Server, ctx context.Context, err error) {

@@ -14,23 +14,23 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// Version is the release of etcd whose answers a Server gives.
+// Version is the release of etcd that a Server answers like.
 const Version = "3.7.3"
 
-// Options of a Server. Zero values are replaced by the defaults given, those of etcd.
+// Options of a Server. Zero values are replaced by the given defaults, which are etcd's.
 type Options struct {
-	Name       string   // of this member; "default"
-	ClientURLs []string // on which clients reach this member, as MemberList tells them
+	Name       string   // name of this member; "default"
+	ClientURLs []string // URLs at which clients reach this member, for MemberList
 
-	MaxTxnOps         int   // operations of one transaction; 128
-	MaxRequestBytes   int   // of one request; 1.5 MiB
-	QuotaBackendBytes int64 // of the database, above which only deletes are taken; 2 GiB, negative: none
+	MaxTxnOps         int   // operations in a transaction; 128
+	MaxRequestBytes   int   // size of a request; 1.5 MiB
+	QuotaBackendBytes int64 // size of the database above which only deletes are accepted; 2 GiB, negative: none
 
-	// WatchProgressInterval is how often watches that ask for progress and have no events are
-	// told how far they are; 10 minutes, at least 100 ms. A stream adds up to a tenth of it.
+	// WatchProgressInterval is how often idle watches that asked for it are told their progress; 10 minutes,
+	// at least 100 ms. A stream adds up to a tenth of it.
 	WatchProgressInterval time.Duration
 
-	Dir string // for temporary files as large as the database: snapshots; the system's directory for them
+	Dir string // directory for snapshots, which are temporary files as large as the database; the system's directory for temporary files
 
 	Log *slog.Logger // nil: nothing
 }
@@ -38,14 +38,14 @@ type Options struct {
 // Server answers etcd's requests from a Store. Its methods are safe for concurrent use.
 type Server struct {
 	store *sqlstore.Store
-	log   changelog.Log // the Store's, for its marks
+	log   changelog.Log // the Store's log, for its marks
 	o     Options
 
 	clusterID, memberID uint64
 
-	announcing  sync.Mutex // guards the next three
-	looked      bool       // at the marks that were there at the start
-	announced   string     // what this member's mark said last
+	announcing  sync.Mutex // guards the next three fields
+	looked      bool       // the marks of the start were read
+	announced   string     // the last value of this member's mark
 	hasNamesake bool
 
 	metrics   *metrics
@@ -56,7 +56,7 @@ type Server struct {
 	snapshots snapshots
 }
 
-// New returns a Server on store, which is open on log.
+// New returns a Server on store, which must be open on log.
 func New(store *sqlstore.Store, log changelog.Log, o Options) *Server {
 	s := &Server{store: store, log: log, o: o.withDefaults()}
 	s.identify()
@@ -103,10 +103,10 @@ func (s *Server) Register(g *grpc.Server) {
 	reflection.Register(g)
 }
 
-// firstRevision is that of an empty key space.
+// firstRevision is the revision of an empty key space.
 const firstRevision = 1
 
-// revision returns the newest revision that reads see.
+// revision returns the newest revision that reads can see.
 func (s *Server) revision() int64 {
 	revision, _ := changelog.Split(s.store.Revision())
 	return max(revision, firstRevision)
@@ -117,5 +117,5 @@ func (s *Server) header(revision int64) *pb.ResponseHeader {
 	return &pb.ResponseHeader{ClusterId: s.clusterID, MemberId: s.memberID, Revision: revision, RaftTerm: raftTerm}
 }
 
-// raftTerm is told by every answer. There is no raft.
+// raftTerm is in every answer, although there is no raft.
 const raftTerm = 1

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	snapshotRows  = 1000 // of a transaction in the file
+	snapshotRows  = 1000 // rows in a transaction of the file
 	snapshotBytes = 4 << 20
 )
 
-// snapshotFile makes a snapshot in a file that has no name any more where that is possible, so that
-// not even a crash leaves it behind.
+// snapshotFile makes a snapshot in a file whose name is removed at once where the system allows that, so that
+// even a crash does not leave it behind.
 func (s *Server) snapshotFile(ctx context.Context) (f *os.File, size int64, err error) {
 	if err := take(ctx, s.snapshots.making); err != nil {
 		return nil, 0, err
@@ -27,7 +27,7 @@ func (s *Server) snapshotFile(ctx context.Context) (f *os.File, size int64, err 
 	if err != nil {
 		return nil, 0, err
 	}
-	defer os.Remove(f.Name()) // where a file that is open keeps its name
+	defer os.Remove(f.Name()) // if an open file cannot be removed
 	db, err := bbolt.Open(f.Name(), 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
 	_ = os.Remove(f.Name())
 	if err == nil {
@@ -45,19 +45,19 @@ func (s *Server) snapshotFile(ctx context.Context) (f *os.File, size int64, err 
 	return f, size, nil
 }
 
-// snapshotWriter fills a file. Rows are read in pages, while others write and compact. So the end
-// decides what the snapshot shows: the state at the newest row read, with the floor of that time,
-// which must not be above that row.
+// snapshotWriter fills a file. It reads rows in pages while others write and compact. The snapshot shows the
+// state at the end: the newest row that was read, with the floor of that time, which must not be above that
+// row.
 type snapshotWriter struct {
 	s  *Server
 	db *bbolt.DB
 
-	revision int64 // id of the newest row that may be in the file
+	revision int64 // id of the newest row in the file, or above it
 	floor    int64
 
-	batch  []pair // rows not written yet
+	batch  []pair // rows that are not written yet
 	bytes  int
-	leased map[string]int64 // keys that have a lease at revision
+	leased map[string]int64 // keys with a lease at revision
 }
 
 func (w *snapshotWriter) write(ctx context.Context) error {
@@ -101,8 +101,8 @@ func makeBuckets(tx *bbolt.Tx) error {
 	return nil
 }
 
-// copyRows copies all rows up to the head, and those that come meanwhile as long as the floor moves
-// above what has been read. Rows that are compacted meanwhile are removed from the file again.
+// copyRows copies all rows up to the head. While the floor moves above the rows that were read, it also
+// copies newer rows, and removes compacted rows from the file.
 func (w *snapshotWriter) copyRows(ctx context.Context) error {
 	head, err := w.s.log.Head(ctx)
 	if err != nil {
@@ -145,7 +145,7 @@ func (w *snapshotWriter) copyRows(ctx context.Context) error {
 	}
 }
 
-// add puts a row into the file.
+// add adds a row to the file.
 func (w *snapshotWriter) add(r *changelog.Row) error {
 	p, err := revisionPair(r)
 	if err != nil {
@@ -166,7 +166,7 @@ func (w *snapshotWriter) add(r *changelog.Row) error {
 func (w *snapshotWriter) flush() error {
 	err := w.db.Update(func(tx *bbolt.Tx) error {
 		b := tx.Bucket([]byte(keyBucket))
-		b.FillPercent = 0.9 // keys only grow
+		b.FillPercent = 0.9 // keys are appended in order
 		for _, p := range w.batch {
 			if err := b.Put(p.key, p.value); err != nil {
 				return err
@@ -178,8 +178,9 @@ func (w *snapshotWriter) flush() error {
 	return err
 }
 
-// compact removes what is superseded at the floor to which others have compacted meanwhile, and returns
-// the head with that floor. If that is above all rows read, they compact faster, and nothing was removed.
+// compact removes the rows that are superseded at the floor to which others have compacted meanwhile, and
+// returns the head with that floor. If the floor is above all rows read, others compact faster than this
+// reads, and nothing is removed.
 func (w *snapshotWriter) compact(ctx context.Context, head changelog.Head) (changelog.Head, error) {
 	for head.Floor > w.floor && head.Floor <= w.revision {
 		kept, _, err := w.s.inForceAt(ctx, head.Floor, head.Floor)
@@ -201,7 +202,7 @@ func (w *snapshotWriter) compact(ctx context.Context, head changelog.Head) (chan
 	return head, nil
 }
 
-// removeRows removes the rows up to the floor that are not kept.
+// removeRows removes the rows up to the floor that are not in kept.
 func (w *snapshotWriter) removeRows(kept inForce) error {
 	end := revisionKey(w.floor+1, false)
 	for from := []byte{}; from != nil; {
@@ -233,8 +234,8 @@ func (w *snapshotWriter) removeRows(kept inForce) error {
 	return nil
 }
 
-// leases returns the pairs of the leases that there are, and of those that are gone by now but have
-// keys in the snapshot: an etcd never deletes keys whose lease it does not know.
+// leases returns the pairs of the present leases, and of leases that are gone but have keys in the snapshot:
+// an etcd never deletes keys whose lease it does not know.
 func (w *snapshotWriter) leases(ctx context.Context, before []changelog.Lease) (out []pair, err error) {
 	leases, now, err := w.s.store.Keys().Leases(ctx, nil)
 	if err != nil {
@@ -255,7 +256,7 @@ func (w *snapshotWriter) leases(ctx context.Context, before []changelog.Lease) (
 	}
 	for _, id := range slices.Sorted(maps.Keys(known)) {
 		l := known[id]
-		// 0 would mean all that was granted.
+		// 0 would mean the full granted time.
 		out = append(out, leasePair(l, min(l.TTL, 1+secondsLeft(l, now))))
 	}
 	return out, nil

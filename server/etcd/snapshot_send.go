@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	snapshotChunk = 32 << 10    // of a message
-	snapshotFiles = 4           // at once: each takes as much space as the database
-	snapshotStall = time.Minute // that a client may take nothing while others wait for room
+	snapshotChunk = 32 << 10    // bytes in a message
+	snapshotFiles = 4           // files at the same time, each as large as the database
+	snapshotStall = time.Minute // how long a client may read nothing while others wait
 )
 
 var errSnapshotStall = status.Errorf(codes.Unavailable, "etcdserver: the client has not read its snapshot for %v, and others wait for theirs", snapshotStall)
 
-// snapshots bounds the files that there are at once. One is made at a time.
+// snapshots bounds the number of files. Only one is written at a time.
 type snapshots struct {
 	making, files chan struct{}
-	waiting       atomic.Int64 // for room in files
+	waiting       atomic.Int64 // requests that wait for a file
 	stall         time.Duration
 }
 
@@ -35,7 +35,7 @@ func (r *snapshots) init() {
 	r.stall = snapshotStall
 }
 
-// enter waits for room for a file.
+// enter waits until there may be another file.
 func (r *snapshots) enter(ctx context.Context) error {
 	r.waiting.Add(1)
 	defer r.waiting.Add(-1)
@@ -53,8 +53,8 @@ func take(ctx context.Context, room chan struct{}) error {
 	}
 }
 
-// Snapshot sends a file as an etcd's with the same history above the compacted revision, the state
-// at that revision, and the leases. Its sum follows as the last message.
+// Snapshot sends the file of an etcd with the same history above the compacted revision, the state at that
+// revision, and the leases. The last message is its checksum.
 func (m maintenanceService) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenance_SnapshotServer) error {
 	ctx, room := stream.Context(), &m.s.snapshots
 	if err := room.enter(ctx); err != nil {
@@ -66,7 +66,7 @@ func (m maintenanceService) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenanc
 		return toStatus(fmt.Errorf("make a snapshot: %w", err))
 	}
 	s := &sending{stream: stream, file: f, size: size, done: make(chan error, 1)}
-	go func() { // ends with the stream, at the latest when this method has returned
+	go func() { // it ends with the stream, at the latest when this method has returned
 		defer room.leave()
 		defer f.Close()
 		s.done <- s.run()
@@ -74,16 +74,16 @@ func (m maintenanceService) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenanc
 	return s.wait(room)
 }
 
-// sending is a snapshot on its way to a client.
+// sending is a snapshot that is being sent.
 type sending struct {
 	stream pb.Maintenance_SnapshotServer
 	file   *os.File
 	size   int64
-	sent   atomic.Int64 // messages that the client has made room for
-	done   chan error   // has room for what run returns
+	sent   atomic.Int64 // messages that gRPC has accepted
+	done   chan error   // buffered for the result of run
 }
 
-// wait returns when all is sent, or when the client takes nothing while others wait.
+// wait returns when everything is sent, or when the client reads nothing while others wait.
 func (s *sending) wait(room *snapshots) error {
 	ticker := time.NewTicker(room.stall / 10)
 	defer ticker.Stop()

@@ -19,31 +19,31 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// TransportOptions of a Transport. Zero values are replaced by the defaults given, those of etcd.
+// TransportOptions of a Transport. Zero values are replaced by the given defaults, which are etcd's.
 type TransportOptions struct {
-	// TLS is what secure listeners have. The protocols in it are replaced.
+	// TLS is the configuration of secure listeners. Its protocols are replaced.
 	TLS *tls.Config
 
-	MaxConcurrentStreams uint32        // requests and watches that one connection may have at once; no limit
-	KeepaliveMinTime     time.Duration // a client that pings more often is disconnected; 5 seconds
-	KeepaliveInterval    time.Duration // a connection that is silent for so long is pinged; 2 hours, negative: never
-	KeepaliveTimeout     time.Duration // and closed, if the ping is not answered for so long; 20 seconds
+	MaxConcurrentStreams uint32        // requests and watches at a time on one connection; no limit
+	KeepaliveMinTime     time.Duration // clients that ping more often are disconnected; 5 seconds
+	KeepaliveInterval    time.Duration // a connection silent for so long is pinged; 2 hours, negative: never
+	KeepaliveTimeout     time.Duration // and closed if the ping is not answered for so long; 20 seconds
 }
 
 const (
-	requestOverhead = 512 << 10        // of a message above the bytes of its request, as etcd has it
-	firstBytes      = 30 * time.Second // for a client to say which protocol it speaks
-	streamWindow    = 1 << 20          // bytes that a client may send before they are read
+	requestOverhead = 512 << 10        // bytes by which a message may exceed its request, as in etcd
+	firstBytes      = 30 * time.Second // the longest wait for the first bytes, which show the protocol
+	streamWindow    = 1 << 20          // bytes that a client may send in advance
 	writeBuffer     = 64 << 10
-	streamWorkers   = 128 // goroutines that serve requests and keep their stacks
+	streamWorkers   = 128 // goroutines that serve requests and keep their stacks grown
 )
 
-// Transport serves a Server: gRPC, and its pages by HTTP, on the same listeners. A connection that
-// speaks only HTTP/2 is gRPC's own transport, which is faster than net/http's.
+// Transport serves a Server: gRPC, and its pages over HTTP, on the same listeners. gRPC's own transport,
+// which is faster than net/http, serves connections that speak only HTTP/2.
 type Transport struct {
 	o        TransportOptions
 	metrics  *requestMetrics
-	log      *slog.Logger
+	logger   *slog.Logger
 	refused  refusals
 	out      *outbox
 	large    places
@@ -51,26 +51,26 @@ type Transport struct {
 	http     *http.Server
 	pages    *http.Server // for listeners of pages only
 	streams  *handoff     // connections for grpc
-	requests *handoff     // and for http
-	views    *handoff     // and for pages
+	requests *handoff     // connections for http
+	views    *handoff     // connections for pages
 	tls      *tls.Config
 
-	running atomic.Int64 // requests that a stop waits for
+	running atomic.Int64 // requests that Shutdown waits for
 	serving sync.WaitGroup
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	listeners []net.Listener
-	young     map[net.Conn]struct{} // whose protocol is not known yet
+	young     map[net.Conn]struct{} // connections whose protocol is not known yet
 	closed    bool
 }
 
-// NewTransport returns a Transport of s, with pages for HTTP beside gRPC. It does no I/O.
+// NewTransport returns a Transport of s with pages for HTTP. It does no I/O.
 func NewTransport(s *Server, pages http.Handler, o TransportOptions) *Transport {
-	t := &Transport{o: o.withDefaults(), metrics: &s.metrics.requests, log: s.o.Log, out: newOutbox(s.o.Log), large: newPlaces(), streams: newHandoff(), requests: newHandoff(), views: newHandoff(), young: map[net.Conn]struct{}{}}
+	t := &Transport{o: o.withDefaults(), metrics: &s.metrics.requests, logger: s.o.Log, out: newOutbox(s.o.Log), large: newPlaces(), streams: newHandoff(), requests: newHandoff(), views: newHandoff(), young: map[net.Conn]struct{}{}}
 	t.grpc = grpc.NewServer(t.serverOptions(s.o.MaxRequestBytes)...)
 	s.Register(t.grpc)
-	t.metrics.know(t.grpc.GetServiceInfo())
-	t.http, t.pages = s.httpServer(t.either(pages)), s.httpServer(s.Pages())
+	t.metrics.addMethods(t.grpc.GetServiceInfo())
+	t.http, t.pages = s.httpServer(t.grpcOrPages(pages)), s.httpServer(s.Pages())
 	if t.o.TLS != nil {
 		t.tls = t.o.TLS.Clone()
 		t.tls.NextProtos = []string{protocolHTTP2, protocolHTTP1}
@@ -98,8 +98,8 @@ func (o TransportOptions) withDefaults() TransportOptions {
 	return o
 }
 
-// serverOptions are etcd's, and those that make small requests fast: windows of a fixed size need
-// no pings that measure the way, and few goroutines serve most requests.
+// serverOptions returns etcd's options, and those that make small requests fast: windows of a fixed size need
+// no pings for measurements, and a few goroutines serve most requests.
 func (t *Transport) serverOptions(maxRequest int) []grpc.ServerOption {
 	options := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(newCodec(t.metrics)),
@@ -133,13 +133,13 @@ func (t *Transport) countRequest(ctx context.Context, req any, info *grpc.UnaryS
 		return nil, err
 	}
 	switch resp.(type) {
-	case *pb.RangeResponse, *pb.TxnResponse: // which may be large
+	case *pb.RangeResponse, *pb.TxnResponse: // these may be large
 		resp = t.out.track(ctx, resp, place)
 	}
 	return resp, nil
 }
 
-// endsItself says that a stream ends by itself. Others go on as long as the client likes.
+// endsItself reports whether a stream ends by itself. The others last until the client ends them.
 func endsItself(method string) bool {
 	return method == pb.Maintenance_Snapshot_FullMethodName || method == pb.KV_RangeStream_FullMethodName
 }
@@ -156,8 +156,8 @@ func (t *Transport) countStream(srv any, stream grpc.ServerStream, info *grpc.St
 	return err
 }
 
-// either serves gRPC to clients that would have spoken HTTP/1, too, and pages to all others.
-func (t *Transport) either(pages http.Handler) http.Handler {
+// grpcOrPages serves gRPC to clients that also offered HTTP/1, and pages to all others.
+func (t *Transport) grpcOrPages(pages http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
 			t.grpc.ServeHTTP(w, r)
@@ -169,7 +169,7 @@ func (t *Transport) either(pages http.Handler) http.Handler {
 	})
 }
 
-// Serve serves listeners until Shutdown, by TLS those that are secure. It returns at once.
+// Serve starts to serve listeners, the secure ones with TLS, until Shutdown. It returns at once.
 func (t *Transport) Serve(listeners ...Listener) {
 	t.serving.Go(func() { _ = t.grpc.Serve(t.streams) })
 	t.serving.Go(func() { _ = t.http.Serve(t.requests) })
@@ -182,7 +182,7 @@ func (t *Transport) Serve(listeners ...Listener) {
 	}
 }
 
-// accept gives each connection to its protocol's server.
+// accept passes each connection to the server of its protocol.
 func (t *Transport) accept(l Listener) {
 	const longest = time.Second
 	pause := time.Millisecond
@@ -191,7 +191,7 @@ func (t *Transport) accept(l Listener) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // too many open files, say
+		if err != nil { // for example, too many open files
 			time.Sleep(pause)
 			pause = min(2*pause, longest)
 			continue
@@ -203,7 +203,7 @@ func (t *Transport) accept(l Listener) {
 	}
 }
 
-// begin notes a connection until its protocol is known, so that a stop can end it.
+// begin records a connection until its protocol is known, so that Shutdown can close it.
 func (t *Transport) begin(c net.Conn) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -231,12 +231,12 @@ func (t *Transport) route(c net.Conn, l Listener) {
 		c.Close()
 	}
 	if err != nil && l.Secure {
-		t.refused.note(t.log, c.RemoteAddr(), err)
+		t.refused.note(t.logger, c.RemoteAddr(), err)
 	}
 }
 
-// Shutdown accepts no more connections and requests, waits until those that run have been answered,
-// and then ends all connections, with their watches. When ctx ends, requests are cut off.
+// Shutdown accepts no more connections and requests, waits for the answers to running requests, and then
+// closes all connections, which ends their watches. When ctx ends, it cuts off running requests.
 func (t *Transport) Shutdown(ctx context.Context) error {
 	t.mu.Lock()
 	t.closed = true
@@ -249,7 +249,7 @@ func (t *Transport) Shutdown(ctx context.Context) error {
 	t.mu.Unlock()
 	stopped := make(chan struct{})
 	go func() {
-		t.grpc.GracefulStop() // tells clients to send nothing more, and waits for streams, too
+		t.grpc.GracefulStop() // asks clients to send nothing more, and also waits for streams
 		close(stopped)
 	}()
 	go func() { _ = t.http.Shutdown(ctx) }()
@@ -264,8 +264,8 @@ func (t *Transport) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// awaitQuiet waits until no request runs. It looks several times, because requests that clients have
-// sent before they heard of the stop are still taken, unless streams have all ended.
+// awaitQuiet waits until no request runs. It checks several times, because requests that clients sent before
+// they heard of the stop are still accepted, unless all streams have ended.
 func (t *Transport) awaitQuiet(ctx context.Context, stopped <-chan struct{}) error {
 	const pause = 10 * time.Millisecond
 	tick := time.NewTicker(pause)
@@ -285,7 +285,7 @@ func (t *Transport) awaitQuiet(ctx context.Context, stopped <-chan struct{}) err
 	return nil
 }
 
-// quiet logs what net/http says of its clients for developers only.
+// quiet logs net/http's messages about clients at debug level.
 type quiet struct{ o Options }
 
 func (q quiet) Write(line []byte) (int, error) {

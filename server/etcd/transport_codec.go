@@ -7,7 +7,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// codec is gRPC's own codec of protobuf, with buffers of other sizes, and with what is known of a message on its way.
+// codec is gRPC's own protobuf codec with buffers of other sizes, and with what is known of a message that is
+// being sent.
 type codec struct {
 	encoding.CodecV2
 	metrics *requestMetrics
@@ -15,15 +16,15 @@ type codec struct {
 
 func newCodec(m *requestMetrics) codec { return codec{encoding.GetCodecV2("proto"), m} }
 
-// buffers are for messages on their way to clients. gRPC's own pool has none between 32 KiB and 1 MiB, and thousands
-// of watches that have a message of 100 KiB each waiting would take ten times that.
+// buffers are for messages that are being sent. gRPC's own pool has no size between 32 KiB and 1 MiB, so that
+// thousands of watches with a waiting message of 100 KiB each would take ten times the memory.
 var buffers = mem.NewTieredBufferPool(256, 1<<10, 4<<10, 8<<10, 16<<10, 32<<10, 64<<10, 128<<10, 256<<10, 512<<10, 1<<20, 2<<20)
 
 // Marshal implements encoding.CodecV2.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	m, ok := v.(proto.Message)
 	if !ok {
-		return c.CodecV2.Marshal(v) // says so
+		return c.CodecV2.Marshal(v) // returns that error
 	}
 	t, isTracked := v.(*tracked)
 	if isTracked {
@@ -32,7 +33,7 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	}
 	size := proto.Size(m)
 	c.metrics.sent.Add(int64(size))
-	encode := proto.MarshalOptions{UseCachedSize: true} // that of a moment ago
+	encode := proto.MarshalOptions{UseCachedSize: true} // computed above
 	if mem.IsBelowBufferPoolingThreshold(size) {
 		data, err := encode.Marshal(m)
 		return mem.BufferSlice{mem.SliceBuffer(data)}, err

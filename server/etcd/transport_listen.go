@@ -14,25 +14,25 @@ import (
 	"time"
 )
 
-// Listener is where a Transport takes connections.
+// Listener is a listener of a Transport.
 type Listener struct {
 	net.Listener
-	Secure    bool   // by TLS
-	URL       string // under which clients on this machine find it, with the real port
-	PagesOnly bool   // the Server's pages, without gRPC
+	Secure    bool   // with TLS
+	URL       string // the URL for clients on this machine, with the real port
+	PagesOnly bool   // only the Server's pages, no gRPC
 }
 
 // Address is a URL to listen on, as etcd writes it: http://HOST:PORT, https://HOST:PORT,
 // unix://PATH, or unixs://PATH, which is a socket with TLS.
 type Address struct {
 	Scheme string
-	Host   string // HOST:PORT; of sockets the path
+	Host   string // HOST:PORT; for sockets, the path
 }
 
-// maxSocketPath is how many bytes the path of a socket may have.
+// maxSocketPath is the longest path of a socket in bytes.
 const maxSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 
-// ParseAddress reads a URL to listen on. Its error says what to write instead.
+// ParseAddress parses a URL to listen on. Its error says what to write instead.
 func ParseAddress(text string) (Address, error) {
 	bad := fmt.Errorf("%q: write http://HOST:PORT, https://HOST:PORT or unix:///PATH", text)
 	u, err := url.Parse(text)
@@ -63,19 +63,19 @@ func ParseAddress(text string) (Address, error) {
 
 func (a Address) String() string { return a.Scheme + "://" + a.Host }
 
-// Secure tells whether clients speak TLS.
+// Secure reports whether clients use TLS.
 func (a Address) Secure() bool { return strings.HasSuffix(a.Scheme, "s") }
 
 func (a Address) socket() bool { return strings.HasPrefix(a.Scheme, "unix") }
 
-// Local tells whether only this machine can connect.
+// Local reports whether only this machine can connect.
 func (a Address) Local() bool {
 	host, _, _ := net.SplitHostPort(a.Host)
 	return a.socket() || host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
-// Listen takes the address. A socket that a process has left behind is replaced; only its owner may
-// use it.
+// Listen listens on the address. It replaces a socket that another process has left behind. Only the owner
+// may use a socket.
 func (a Address) Listen() (Listener, error) {
 	var l net.Listener
 	var err error
@@ -90,7 +90,7 @@ func (a Address) Listen() (Listener, error) {
 	return Listener{Listener: l, Secure: a.Secure(), URL: a.reachable(l.Addr())}, nil
 }
 
-// reachable returns the URL with the real port, and this machine for all of its addresses.
+// reachable returns the URL with the real port, and with loopback in place of all addresses.
 func (a Address) reachable(real net.Addr) string {
 	if a.socket() {
 		return a.String()
@@ -120,7 +120,7 @@ func listenSocket(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// abandoned tells whether path is a socket that nobody listens on.
+// abandoned reports whether path is a socket on which nobody listens.
 func abandoned(path string) bool {
 	if !isSocket(path) {
 		return false
@@ -137,7 +137,7 @@ func isSocket(path string) bool {
 	return err == nil && info.Mode().Type() == fs.ModeSocket
 }
 
-// listenError says what to write instead of an address that cannot be listened on.
+// listenError adds what to write instead of an address that cannot be listened on.
 func (a Address) listenError(err error) error {
 	host, _, _ := net.SplitHostPort(a.Host)
 	write := "write another address of this machine"

@@ -12,12 +12,12 @@ import (
 const (
 	protocolHTTP2 = "h2"
 	protocolHTTP1 = "http/1.1"
-	prefaceHTTP2  = "PRI" // begins an HTTP/2 connection, and no request of HTTP/1
+	prefaceHTTP2  = "PRI" // the first bytes of an HTTP/2 connection, and of no HTTP/1 request
 )
 
-// recognize tells by the first bytes whether a connection is gRPC's. With TLS it is by what the
-// client offers: gRPC's speak HTTP/2 alone. Those that offer HTTP/1, too, are net/http's, which
-// serves both.
+// recognize finds out by the first bytes whether a connection is for gRPC. With TLS, the protocols that the
+// client offers decide: clients of gRPC offer only HTTP/2. Clients that also offer HTTP/1 go to net/http,
+// which serves both.
 func (t *Transport) recognize(c net.Conn, secure bool) (conn net.Conn, isGRPC bool, err error) {
 	if err := c.SetDeadline(time.Now().Add(firstBytes)); err != nil {
 		return c, false, err
@@ -41,7 +41,7 @@ func (t *Transport) recognize(c net.Conn, secure bool) (conn net.Conn, isGRPC bo
 	return &peeked{Conn: conn, first: first}, string(first) == prefaceHTTP2, c.SetDeadline(time.Time{})
 }
 
-// readFirst reads until it is known whether c begins as HTTP/2 does.
+// readFirst reads until it is known whether c begins like HTTP/2.
 func readFirst(c io.Reader) ([]byte, error) {
 	first := make([]byte, 0, len(prefaceHTTP2))
 	for len(first) < len(prefaceHTTP2) && string(first) == prefaceHTTP2[:len(first)] {
@@ -69,7 +69,7 @@ func (p *peeked) Read(into []byte) (int, error) {
 	return n, nil
 }
 
-// offering is a connection whose client has offered HTTP/1, or not.
+// offering is a connection with the information whether its client has offered HTTP/1.
 type offering struct {
 	net.Conn
 	http1 bool
@@ -83,7 +83,7 @@ func noteProtocols(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	return nil, nil
 }
 
-// handoff is a net.Listener of connections that others have accepted.
+// handoff is a net.Listener of connections that were accepted elsewhere.
 type handoff struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -92,7 +92,7 @@ type handoff struct {
 
 func newHandoff() *handoff { return &handoff{conns: make(chan net.Conn), done: make(chan struct{})} }
 
-// give returns false if nobody takes connections any more.
+// give passes a connection on. It returns false if the handoff is closed.
 func (h *handoff) give(c net.Conn) bool {
 	select {
 	case h.conns <- c:

@@ -11,18 +11,17 @@ import (
 	"time"
 )
 
-// refusedEvery is how often clients that failed in the TLS handshake are logged.
+// refusedEvery is the shortest pause between two records about failed TLS handshakes.
 const refusedEvery = 10 * time.Second
 
-// refusals logs clients that failed in the TLS handshake, but not each of those that come again and
-// again.
+// refusals logs clients that fail in the TLS handshake, with a limit on the number of records.
 type refusals struct {
-	mu    sync.Mutex // guards what follows
-	next  time.Time  // before it nothing is logged
-	since int        // refused since the last record, and not logged
+	mu    sync.Mutex // guards the fields below
+	next  time.Time  // when the next record may be logged
+	since int        // unlogged failures since the last record
 }
 
-func (r *refusals) note(log *slog.Logger, client net.Addr, err error) {
+func (r *refusals) note(logger *slog.Logger, client net.Addr, err error) {
 	if isGone(err) {
 		return
 	}
@@ -33,12 +32,12 @@ func (r *refusals) note(log *slog.Logger, client net.Addr, err error) {
 		r.since++
 		return
 	}
-	log.Warn("a client has failed in the TLS handshake", "client", client, "err", err, "others", r.since)
+	logger.Warn("a client has failed in the TLS handshake", "client", client, "err", err, "others", r.since)
 	r.next, r.since = now.Add(refusedEvery), 0
 }
 
-// isGone tells whether a client has only closed its connection or said nothing, as checks of ports
-// do, or this server stops.
+// isGone reports whether a client has only closed its connection or sent nothing, as port checks do, or
+// whether this server stops.
 func isGone(err error) bool {
 	for _, gone := range []error{io.EOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, os.ErrDeadlineExceeded} {
 		if errors.Is(err, gone) {

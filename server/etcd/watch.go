@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// retryWatch is the pause before the database is asked again after it failed.
+	// retryWatch is the pause before the database is queried again after a failure.
 	retryWatch = 500 * time.Millisecond
-	// endGrace bounds how long a stream that ends waits for a client that does not read. What
-	// still waits for the client then ends as soon as the call has returned.
+	// endGrace is how long a stream that ends waits for a client that does not read. After that, what still
+	// waits for the client ends when the call returns.
 	endGrace = time.Second
 )
 
-// watchServer is the Watch service.
+// watchServer is etcd's Watch service.
 type watchServer struct {
 	pb.UnsafeWatchServer
 	s *Server
@@ -31,28 +31,28 @@ func (ws *watchServer) Watch(client pb.Watch_WatchServer) error {
 	return newWatchStream(ws.s, client).serve()
 }
 
-// watchStream is the watches of one client's stream. A goroutine receives what the client asks
-// for, each watch has one that waits for events, and one tells progress. All of them send, one at a
-// time. None holds events while it waits for its turn, but for the one that catches up, so
-// that a client that does not read costs no memory: a watch is a position in the log.
+// watchStream has the watches of one client's stream. One goroutine receives the client's requests, one for
+// each watch waits for events, and one reports progress. All of them send, one at a time. Except for the one
+// that catches up, none of them holds events while it waits for its turn, so that a client that does not read
+// costs no memory: a watch is a position in the log.
 type watchStream struct {
 	s      *Server
 	client pb.Watch_WatchServer
-	ctx    context.Context // of all goroutines; its cause is why the stream ends
+	ctx    context.Context // the context of all goroutines; its cause is the reason why the stream ends
 	cancel context.CancelCauseFunc
 
 	life  sync.Mutex
-	ended bool // no goroutine is started any more
+	ended bool // no more goroutines may start
 	wg    sync.WaitGroup
 
-	// reading is held by the watch that catches up, from reading its events to sending them. It
-	// is locked before sending.
+	// reading is held by the watch that catches up, from reading its events until it has sent them. It is
+	// locked before sending.
 	reading sync.Mutex
 
-	// sending guards what the client is sent, the rest of the fields, and the state of watches.
+	// sending guards what is sent to the client, the fields below, and the state of watches.
 	sending sync.Mutex
 	watches map[int64]*watch
-	nextID  int64 // least id that was not given to a watch that asked for none
+	nextID  int64 // the next id for a watch that requests none
 }
 
 func newWatchStream(s *Server, client pb.Watch_WatchServer) *watchStream {
@@ -69,7 +69,7 @@ func (st *watchStream) serve() error {
 		st.start(st.runLeader)
 	}
 	st.start(st.runProgress)
-	go st.receive() // Recv may not return before this call does
+	go st.receive() // Recv may return only after this call has returned
 	<-st.ctx.Done()
 	st.end()
 	return st.reason()
@@ -100,7 +100,7 @@ func (st *watchStream) end() {
 	}
 }
 
-// reason returns what the client is told at the end.
+// reason returns the error that the client gets at the end.
 func (st *watchStream) reason() error {
 	err := context.Cause(st.ctx)
 	if errors.Is(err, context.Canceled) {
@@ -109,12 +109,12 @@ func (st *watchStream) reason() error {
 	return err
 }
 
-// receive answers what the client asks for, one request after the other.
+// receive handles the client's requests, one after the other.
 func (st *watchStream) receive() {
 	for st.ctx.Err() == nil {
 		r, err := st.client.Recv()
 		if errors.Is(err, io.EOF) {
-			return // the client asks for nothing more, and reads on
+			return // the client sends no more requests, but still reads
 		}
 		if err != nil {
 			st.cancel(err)
@@ -141,8 +141,8 @@ func (st *watchStream) handle(r *pb.WatchRequest) {
 	}
 }
 
-// sync waits until this Server has everything that was written before the call. It is false if
-// the stream ends before.
+// sync waits until this Server has read everything that was written before the call. It returns false if the
+// stream ends first.
 func (st *watchStream) sync() bool {
 	for {
 		_, err := st.s.store.Sync(st.ctx)
@@ -160,7 +160,7 @@ func (st *watchStream) sync() bool {
 	}
 }
 
-// send sends a response. The caller holds sending.
+// send sends a response. The caller must hold sending.
 func (st *watchStream) send(r *pb.WatchResponse) {
 	if st.ctx.Err() != nil {
 		return
@@ -170,7 +170,7 @@ func (st *watchStream) send(r *pb.WatchResponse) {
 	}
 }
 
-// cancelWatch ends a watch. Nothing is answered if there is none with this id.
+// cancelWatch ends a watch. There is no answer if no watch has this id.
 func (st *watchStream) cancelWatch(id int64) {
 	st.sending.Lock()
 	defer st.sending.Unlock()

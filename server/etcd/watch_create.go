@@ -10,7 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// noWatch is the id in answers that are not about one watch.
+// noWatch is the id in answers that belong to no watch.
 const noWatch = -1
 
 var (
@@ -18,7 +18,7 @@ var (
 	errWatchID    = errors.New("mvcc: duplicate watch ID provided on the WatchStream")
 )
 
-// create answers a request for a watch, and starts it.
+// create handles a request for a watch, and starts it.
 func (st *watchStream) create(r *pb.WatchCreateRequest) {
 	if r.StartRevision < 0 {
 		st.refuse(rpctypes.ErrCompacted)
@@ -42,7 +42,7 @@ func (st *watchStream) create(r *pb.WatchCreateRequest) {
 	st.open(newWatch(st, id, from, to, r))
 }
 
-// open registers w and tells the client before w sends anything. The caller holds sending.
+// open registers w and answers the client before w sends anything. The caller must hold sending.
 func (st *watchStream) open(w *watch) {
 	revision := st.s.revision()
 	if w.asked == 0 {
@@ -58,7 +58,7 @@ func (st *watchStream) open(w *watch) {
 	st.start(w.run)
 }
 
-// idFor returns the id of a new watch whose client asks for one, or with 0 for any.
+// idFor returns the id of a new watch: the requested one, or for 0 an unused one.
 func (st *watchStream) idFor(asked int64) (int64, error) {
 	if asked != 0 {
 		if st.watches[asked] != nil {
@@ -79,7 +79,7 @@ func (st *watchStream) refuse(reason error) {
 	st.sendRefusal(reason)
 }
 
-// sendRefusal tells that a watch could not be created. The caller holds sending.
+// sendRefusal answers that a watch could not be created. The caller must hold sending.
 func (st *watchStream) sendRefusal(reason error) {
 	st.send(&pb.WatchResponse{
 		Header:       st.s.header(st.s.revision()),
@@ -90,8 +90,8 @@ func (st *watchStream) sendRefusal(reason error) {
 	})
 }
 
-// watchedRange returns the keys from <= key < to that a request names. An empty key is the least
-// key, an empty end stands for the key alone, and a zero byte for all keys that follow.
+// watchedRange returns the keys from <= key < to of a request. An empty key is the least key. An empty end
+// means the key alone, and a zero byte means all following keys.
 func watchedRange(key, end []byte) (from, to string, err error) {
 	if len(key) == 0 {
 		key = []byte{0}
@@ -108,7 +108,7 @@ func watchedRange(key, end []byte) (from, to string, err error) {
 	return from, to, nil
 }
 
-// newWatch returns the watch that r asks for. It has no position yet: see begin.
+// newWatch returns the watch that r requests. begin sets its position.
 func newWatch(st *watchStream, id int64, from, to string, r *pb.WatchCreateRequest) *watch {
 	w := &watch{
 		st: st, id: id, from: from, to: to,
@@ -126,14 +126,14 @@ func newWatch(st *watchStream, id int64, from, to string, r *pb.WatchCreateReque
 	return w
 }
 
-// begin makes w start with the changes of revision start, when current is the newest revision.
-// A watch whose start is compacted finds that out when it reads.
+// begin sets the position of w so that it starts with the changes of revision start. current is the newest
+// revision. If start is compacted, the watch finds that out when it reads.
 func (w *watch) begin(start, current int64) {
 	w.behind = start <= current
 	after := before(start)
 	floor, _ := changelog.Split(w.st.s.store.Floor())
 	if start == floor {
-		// The changes of the compacted revision that are still in force are delivered.
+		// The changes of the compacted revision that are still in force are delivered, too.
 		w.floor, after = floor, changelog.LastID(floor)
 	}
 	w.watcher, w.failed = w.st.s.store.Keys().WatchRange(w.from, w.to, after)
@@ -142,7 +142,7 @@ func (w *watch) begin(start, current int64) {
 // before returns the greatest id that is below revision.
 func before(revision int64) int64 {
 	if revision > math.MaxInt64>>changelog.SubBits {
-		return math.MaxInt64 // comes never
+		return math.MaxInt64 // never reached
 	}
 	return changelog.FirstID(revision) - 1
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// wanted leaves out of events what the watch's filters do. It may change events.
+// wanted returns the events that the watch's filters let through. It may change events.
 func (w *watch) wanted(events []*sqlstore.Event) []*sqlstore.Event {
 	if w.prevKV {
 		beforeRevision(events)
@@ -29,8 +29,8 @@ func (w *watch) wanted(events []*sqlstore.Event) []*sqlstore.Event {
 	})
 }
 
-// beforeRevision makes each event replace what was there before its revision, as etcd tells it: that
-// is something else where one transaction has written a key twice. A revision is never divided.
+// beforeRevision sets each event's previous entry to the entry before its revision, as etcd reports it. These
+// differ if a transaction has written a key twice. events must contain whole revisions.
 func beforeRevision(events []*sqlstore.Event) {
 	if !slices.ContainsFunc(events, replacesOwn) {
 		return
@@ -44,7 +44,7 @@ func beforeRevision(events []*sqlstore.Event) {
 		revision, _ := changelog.Split(ev.Entry.Revision)
 		at := keyAt{ev.Entry.Key, revision}
 		if replacesOwn(ev) {
-			own := *ev // other watches have the same event
+			own := *ev // other watches share the event
 			own.Prev = before[at]
 			events[i] = &own
 		} else if _, again := before[at]; !again {
@@ -53,13 +53,13 @@ func beforeRevision(events []*sqlstore.Event) {
 	}
 }
 
-// replacesOwn says whether an event replaces what the same transaction wrote.
+// replacesOwn reports whether an event replaces a write of the same transaction.
 func replacesOwn(ev *sqlstore.Event) bool {
 	revision, _ := changelog.Split(ev.Entry.Revision)
 	return ev.Prev != nil && ev.Prev.Revision >= changelog.FirstID(revision)
 }
 
-// eventsOf returns events as clients see them.
+// eventsOf returns events in the form for clients.
 func (w *watch) eventsOf(events []*sqlstore.Event) ([]*mvccpb.Event, error) {
 	if len(events) == 0 {
 		return nil, nil
@@ -85,8 +85,8 @@ func (w *watch) eventsOf(events []*sqlstore.Event) ([]*mvccpb.Event, error) {
 	return w.withValues(events, values[:puts], values[puts:]), nil
 }
 
-// values returns the values of entries, of which the first must be had: a replaced value that is
-// compacted is nil.
+// values returns the values of entries. The first must of them are required; a later value, which is a
+// replaced one, is nil if it is compacted.
 func (w *watch) values(entries []*sqlstore.Entry, must int) ([][]byte, error) {
 	store := w.st.s.store
 	values, err := store.Keys().Values(w.ctx, entries)
@@ -110,8 +110,8 @@ func (w *watch) values(entries []*sqlstore.Entry, must int) ([][]byte, error) {
 	return values, nil
 }
 
-// withValues puts events and values together: puts has one for each that is put, prevs one for each
-// replaced.
+// withValues adds values to events: puts has one for each event that is a put, prevs has one for each event
+// that replaces.
 func (w *watch) withValues(events []*sqlstore.Event, puts, prevs [][]byte) []*mvccpb.Event {
 	made := make([]*mvccpb.Event, len(events))
 	for i, ev := range events {
@@ -147,8 +147,8 @@ func watchedKV(e *sqlstore.Entry, value []byte) *mvccpb.KeyValue {
 	}
 }
 
-// sendEvents sends a response: page by page, and these in fragments if the client takes them and they are large. The
-// caller holds sending.
+// sendEvents sends a response in pages, and large pages in fragments if the client accepts them. The caller
+// must hold sending.
 func (w *watch) sendEvents(r *pb.WatchResponse) {
 	for page := range pages(r, watchPage) {
 		if !w.fragment {
@@ -161,12 +161,12 @@ func (w *watch) sendEvents(r *pb.WatchResponse) {
 	}
 }
 
-// watchPage is what events of several revisions in one response should not exceed. gRPC encodes a response while the one
-// before it waits for the client: of thousands of watches that have waited, each has this much in memory, and not all that
-// it was not told.
+// watchPage is the target size of a response with events of several revisions. gRPC encodes a response while
+// the one before it waits for the client: if thousands of watches have fallen behind, each has this much in
+// memory, and not all that it has missed.
 const watchPage = 16 << 10
 
-// pages divides a response between revisions.
+// pages divides a response at revisions.
 func pages(r *pb.WatchResponse, limit int) iter.Seq[*pb.WatchResponse] {
 	return func(yield func(*pb.WatchResponse) bool) {
 		begin, size := 0, 0
@@ -183,12 +183,12 @@ func pages(r *pb.WatchResponse, limit int) iter.Seq[*pb.WatchResponse] {
 	}
 }
 
-// partOf returns r with some of its events: what a response with events has beside them.
+// partOf returns r with only some of its events.
 func partOf(r *pb.WatchResponse, events []*mvccpb.Event) *pb.WatchResponse {
 	return &pb.WatchResponse{Header: r.Header, WatchId: r.WatchId, Events: events}
 }
 
-// fragments divides a response so that each part is smaller than limit, or has but one event.
+// fragments divides a response into parts that are smaller than limit or have only one event.
 func fragments(r *pb.WatchResponse, limit int) []*pb.WatchResponse {
 	if len(r.Events) < 2 || proto.Size(r) < limit {
 		return []*pb.WatchResponse{r}
@@ -205,7 +205,7 @@ func fragments(r *pb.WatchResponse, limit int) []*pb.WatchResponse {
 	return parts
 }
 
-// fitting returns how many of events make a message of less than room bytes, at least one.
+// fitting returns how many of the events fit into a message of less than room bytes; at least one.
 func fitting(events []*mvccpb.Event, room int) int {
 	size := 0
 	for i, ev := range events {

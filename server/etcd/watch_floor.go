@@ -5,8 +5,8 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// readFloor reads the changes of the compacted revision, if the watch starts with it. A Watcher
-// starts above it, but its rows are there until more is compacted.
+// readFloor reads the changes of the compacted revision if the watch starts with it. A Watcher starts above
+// it, but its rows exist until more is compacted.
 func (w *watch) readFloor() error {
 	if w.floor == 0 {
 		return nil
@@ -20,7 +20,7 @@ func (w *watch) readFloor() error {
 		return err
 	}
 	if head.Floor > changelog.LastID(w.floor) {
-		return changelog.ErrCompacted // rows may have gone before they were read
+		return changelog.ErrCompacted // rows may have been deleted before they were read
 	}
 	w.first, w.floor = first, 0
 	return nil
@@ -56,7 +56,7 @@ func (w *watch) wants(row *changelog.Row) bool {
 	return w.from <= row.Key && row.Key < w.to
 }
 
-// eventOfRow returns the event of a row. What it replaced is compacted.
+// eventOfRow returns the event of a row. The row that it replaced is compacted.
 func eventOfRow(row *changelog.Row) *mvccpb.Event {
 	modified, _ := changelog.Split(row.Revision)
 	kv := &mvccpb.KeyValue{Key: []byte(row.Key), ModRevision: modified}

@@ -13,36 +13,36 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// watch is one watch of a stream. While it is behind, its goroutine alone reads events, holding
-// reading; then whoever holds sending does.
+// watch is one watch of a stream. While it is behind, only its goroutine reads events, and holds reading;
+// later, whoever holds sending does.
 type watch struct {
 	st       *watchStream
 	id       int64
 	from, to string
-	asked    int64 // the start revision of the request, 0 for from now on
+	asked    int64 // the start revision of the request; 0: from now on
 
 	noPut, noDelete, prevKV, fragment, progress bool
 
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	// Whoever reads events owns these.
+	// These belong to whoever reads events.
 	watcher *sqlstore.Watcher
 	failed  error             // why there is no watcher
-	floor   int64             // the compacted revision, if the watch starts there and has not read it
-	first   []*mvccpb.Event   // what was read at the floor
-	held    []*sqlstore.Event // what could not be sent, as the database did not give the values
+	floor   int64             // the compacted revision, if the watch starts there and has not read it yet
+	first   []*mvccpb.Event   // events that were read at the floor
+	held    []*sqlstore.Event // events that could not be sent because their values could not be read
 	through int64             // everything up to this revision was read
-	caught  bool              // nothing was left to read
+	caught  bool              // the last read found nothing more
 
-	// Guarded by sending.
-	behind bool // the watch reads what was, before it is told what is
+	// These are guarded by sending.
+	behind bool // the watch still reads old events
 	gone   bool // canceled by the client
-	lost   bool // events are compacted; the id stays in use until the client cancels the watch
-	quiet  bool // no event was sent since the stream told progress
+	lost   bool // its events are compacted; the id stays in use until the client cancels the watch
+	quiet  bool // no event was sent since the last progress of the stream
 }
 
-// run sends events as they come.
+// run sends events until the watch ends.
 func (w *watch) run() {
 	defer w.close()
 	for w.ctx.Err() == nil {
@@ -60,7 +60,7 @@ func (w *watch) close() {
 	w.cancel()
 }
 
-// step sends what there is, and returns a channel that is closed when there may be more.
+// step sends the present events, and returns a channel that is closed when there may be more.
 func (w *watch) step() <-chan struct{} {
 	st := w.st
 	st.sending.Lock()
@@ -76,13 +76,13 @@ func (w *watch) step() <-chan struct{} {
 	return w.deliver(events, err)
 }
 
-// follow sends what there is to a watch that is not behind. The caller holds sending.
+// follow sends the present events of a watch that is not behind. The caller must hold sending.
 func (w *watch) follow() <-chan struct{} {
 	events, err := w.next()
 	return w.deliver(events, err)
 }
 
-// next reads events. After an error that passes it is called again, and nothing is left out.
+// next reads events. After a transient error it can be called again, and no event is lost.
 func (w *watch) next() ([]*mvccpb.Event, error) {
 	events, err := w.read()
 	if errors.Is(err, changelog.ErrCompacted) {
@@ -116,7 +116,7 @@ func (w *watch) read() ([]*mvccpb.Event, error) {
 	return events, nil
 }
 
-// deliver sends what next has returned. The caller holds sending.
+// deliver sends the result of next. The caller must hold sending.
 func (w *watch) deliver(events []*mvccpb.Event, err error) <-chan struct{} {
 	switch {
 	case w.gone || w.lost || w.st.ctx.Err() != nil:
@@ -136,8 +136,8 @@ func (w *watch) deliver(events []*mvccpb.Event, err error) <-chan struct{} {
 	return w.watcher.Wait()
 }
 
-// revisionOf returns the revision of a response's header: that of the last event, or, if events
-// are of the past, how far the watch has come with them.
+// revisionOf returns the revision for the header of a response: that of the last event or, for past events,
+// the revision up to which the watch has read.
 func (w *watch) revisionOf(events []*mvccpb.Event) int64 {
 	if w.behind {
 		return w.through
@@ -145,23 +145,23 @@ func (w *watch) revisionOf(events []*mvccpb.Event) int64 {
 	return events[len(events)-1].Kv.ModRevision
 }
 
-// lostError says that events of a watch are compacted.
+// lostError means that events of a watch are compacted.
 type lostError struct{ revision int64 }
 
 func (e *lostError) Error() string { return fmt.Sprintf("compacted at revision %d", e.revision) }
 
-// compacted returns the compacted revision, which another replica may have moved. It is above
-// what the watch has read.
+// compacted returns the compacted revision, which another replica may have moved. It is above what the watch
+// has read.
 func (w *watch) compacted() int64 {
 	ctx, cancel := context.WithTimeout(w.ctx, retryWatch)
 	defer cancel()
-	_, _ = w.st.s.store.Sync(ctx) // without the database, what is known has to do
+	_, _ = w.st.s.store.Sync(ctx) // without the database, the known revision has to do
 	revision, _ := changelog.Split(w.st.s.store.Floor())
 	return max(revision, w.asked+1, w.through+1)
 }
 
-// fail ends the watch if its events are lost, and the stream if the Store is closed. Else the
-// database did not answer, and the watch goes on later where it is.
+// fail ends the watch if its events are lost, and the stream if the Store is closed. Otherwise the database
+// did not answer, and the watch continues later from its position.
 func (w *watch) fail(err error) <-chan struct{} {
 	var lost *lostError
 	switch {

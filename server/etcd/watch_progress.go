@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// progressAll answers a request for the progress of all watches of the stream. As with etcd, there
-// is no answer if one of them is behind or starts in the future, or if there is none.
+// progressAll answers a request for the progress of all watches of the stream. As in etcd, there is no answer
+// if one of them is behind or starts in the future, or if there are no watches.
 func (st *watchStream) progressAll() {
 	if !st.sync() {
 		return
@@ -31,8 +31,8 @@ func (st *watchStream) progressAll() {
 	}
 }
 
-// catchUpTo sends what there is, and tells whether that was everything through revision. The caller
-// holds sending.
+// catchUpTo sends the present events, and reports whether these were all events through revision. The caller
+// must hold sending.
 func (w *watch) catchUpTo(revision int64) bool {
 	if w.behind || w.lost || w.asked > revision {
 		return false
@@ -45,23 +45,24 @@ func (st *watchStream) sendProgress(id, revision int64) {
 	st.send(&pb.WatchResponse{Header: st.s.header(revision), WatchId: id})
 }
 
-// runProgress tells, at intervals, how far those watches are that have asked for it and are quiet.
+// runProgress sends, at intervals, the progress of those idle watches that have requested it.
 func (st *watchStream) runProgress() {
 	interval := st.s.o.WatchProgressInterval
-	// Streams that began together, as after a restart, are told at different times.
+	// The intervals differ, so that streams that began together, as after a restart, are not served at the
+	// same time.
 	tick := time.NewTicker(interval + rand.N(interval/10))
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			st.tellQuiet()
+			st.sendQuietProgress()
 		case <-st.ctx.Done():
 			return
 		}
 	}
 }
 
-func (st *watchStream) tellQuiet() {
+func (st *watchStream) sendQuietProgress() {
 	st.sending.Lock()
 	defer st.sending.Unlock()
 	revision := st.s.revision()
@@ -77,27 +78,27 @@ func (st *watchStream) tellQuiet() {
 }
 
 const (
-	// leaderEvery and leaderMisses say how long the database must be away until streams end that
-	// require a leader. They are those of a member of etcd with its defaults.
+	// leaderEvery and leaderMisses determine how long the database must be unavailable until streams end that
+	// require a leader. The values are those of an etcd with default settings.
 	leaderEvery  = time.Second
 	leaderMisses = 3
 )
 
-// requiresLeader says whether a client wants its stream to end when no progress is possible.
+// requiresLeader reports whether a client wants its stream to end when there is no leader.
 func requiresLeader(ctx context.Context) bool {
 	md, _ := metadata.FromIncomingContext(ctx)
 	asked := md.Get(rpctypes.MetadataRequireLeaderKey)
 	return len(asked) > 0 && asked[0] == rpctypes.MetadataHasLeader
 }
 
-// leaderless says that nothing can be written now, nor read that is surely the newest. It is what
-// a client of etcd knows as the lack of a leader.
+// leaderless reports whether nothing can be written now, and no read is surely the newest. To a client of
+// etcd, that is the lack of a leader.
 func (s *Server) leaderless() bool {
 	err := s.store.Healthy()
 	return err != nil && !errors.Is(err, changelog.ErrFull)
 }
 
-// runLeader ends the stream when there is no leader for a while.
+// runLeader ends the stream when there has been no leader for a while.
 func (st *watchStream) runLeader() {
 	tick := time.NewTicker(leaderEvery)
 	defer tick.Stop()

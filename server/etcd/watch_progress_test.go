@@ -175,15 +175,15 @@ func TestProgressElided(t *testing.T) {
 	c.create(&pb.WatchCreateRequest{Key: []byte("a"), ProgressNotify: true})
 	c.want("0@1 created")
 	st := s.streams[0]
-	st.tellQuiet()
+	st.sendQuietProgress()
 	c.want("0@1")
 	s.do(putting("a", "1"))
 	c.want("0@2 PUT:a=1/2/2/1/0")
-	st.tellQuiet()
+	st.sendQuietProgress()
 	s.do(putting("b", "1"))
-	st.tellQuiet()
+	st.sendQuietProgress()
 	c.want("0@3")
-	st.tellQuiet()
+	st.sendQuietProgress()
 	c.want("0@3")
 }
 

@@ -85,7 +85,7 @@ func (c *Controller) keep(ctx context.Context) {
 	for failed, was := false, unreadable(c.o.Store); sleep.For(ctx, keepEvery) == nil; {
 		err := c.Ensure(ctx)
 		if err != nil && !failed && ctx.Err() == nil {
-			c.o.Log.Warn("objects of priority and fairness could not be kept up to date; it is tried again", "err", err)
+			c.o.Logger.Warn("objects of priority and fairness could not be kept up to date; it is tried again", "err", err)
 		}
 		failed = err != nil
 		// Upstream drops a level that was deleted when its last request has ended, and does not

@@ -25,7 +25,7 @@ type Options struct {
 	Store   *sqlstore.Store    // has the FlowSchemas and PriorityLevelConfigurations
 	Kinds   *kind.Registry     // tells which objects a list is of
 	Client  *clientrest.Config // writes the default objects and the conditions of FlowSchemas
-	Log     *slog.Logger
+	Logger  *slog.Logger
 }
 
 // Controller lets requests in. Its methods are safe for concurrent use.
@@ -75,6 +75,6 @@ func (c *Controller) Run(ctx context.Context) {
 	all.Go(func() { c.informers.run(ctx) })
 	all.Go(func() { c.keep(ctx) })
 	if err := c.upstream.Run(ctx.Done()); err != nil && ctx.Err() == nil {
-		c.o.Log.Error("priority and fairness does not follow its objects", "err", err)
+		c.o.Logger.Error("priority and fairness does not follow its objects", "err", err)
 	}
 }

@@ -36,7 +36,7 @@ const testSeats = 5
 func open(t *testing.T) *env {
 	t.Helper()
 	api := apitest.Open(t)
-	c, err := New(Options{Seats: serverSeats, Timeout: 10 * time.Minute, Store: api.Store, Kinds: api.Kinds, Client: api.Config, Log: slog.New(slog.DiscardHandler)})
+	c, err := New(Options{Seats: serverSeats, Timeout: 10 * time.Minute, Store: api.Store, Kinds: api.Kinds, Client: api.Config, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

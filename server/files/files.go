@@ -22,7 +22,7 @@ const (
 // Follow calls load at once and whenever one of the files may have changed, until ctx ends. load
 // keeps what it has when it fails, and is called again soon. A failure that lasts for longer than
 // it takes to replace two files is logged once.
-func Follow(ctx context.Context, log *slog.Logger, what string, paths []string, load func() error) {
+func Follow(ctx context.Context, logger *slog.Logger, what string, paths []string, load func() error) {
 	nudge := make(chan struct{}, 1)
 	var watches sync.WaitGroup
 	defer watches.Wait()
@@ -36,7 +36,7 @@ func Follow(ctx context.Context, log *slog.Logger, what string, paths []string, 
 			}, nil)
 		})
 	}
-	f := follower{log: log, what: what, load: load}
+	f := follower{logger: logger, what: what, load: load}
 	for {
 		select {
 		case <-ctx.Done():
@@ -50,10 +50,10 @@ func Follow(ctx context.Context, log *slog.Logger, what string, paths []string, 
 
 // follower remembers the failures of load.
 type follower struct {
-	log   *slog.Logger
-	what  string
-	load  func() error
-	retry <-chan time.Time
+	logger *slog.Logger
+	what   string
+	load   func() error
+	retry  <-chan time.Time
 
 	wait  time.Duration // until the next try; 0: nothing failed
 	since time.Time     // of the first failure in a row
@@ -65,7 +65,7 @@ func (f *follower) tryLoad() {
 	err := f.load()
 	if err == nil {
 		if f.told {
-			f.log.Info("a file that could not be used is good again", "what", f.what)
+			f.logger.Info("a file that could not be used is good again", "what", f.what)
 		}
 		f.retry, f.wait, f.told = nil, 0, false
 		return
@@ -76,7 +76,7 @@ func (f *follower) tryLoad() {
 		f.wait = min(2*f.wait, lastRetry)
 		if !f.told {
 			f.told = true
-			f.log.Error("a file has changed and cannot be used; what was read before stays in use", "what", f.what, "err", err)
+			f.logger.Error("a file has changed and cannot be used; what was read before stays in use", "what", f.what, "err", err)
 		}
 	}
 	f.retry = time.After(f.wait)

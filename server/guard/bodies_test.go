@@ -37,7 +37,7 @@ func serveBodies(t *testing.T, l Limits) (*Guard, *httptest.Server) {
 		Authorizer: authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
 			return authorizer.DecisionAllow, "", nil
 		}),
-		Limits: l, Metrics: metrics.New(), Log: slog.New(slog.DiscardHandler),
+		Limits: l, Metrics: metrics.New(), Logger: slog.New(slog.DiscardHandler),
 	})
 	g.Route("/length", func(x *Call) error {
 		body, err := response.ReadBody(x.Request(), l.Body)

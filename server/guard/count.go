@@ -31,7 +31,7 @@ func (g *Guard) finish(x *Call, begun time.Time) {
 	switch reason := reason.(type) {
 	case nil:
 	case response.Broken:
-		g.o.Log.Warn("broke off a list that was being sent", "path", x.Request().URL.Path, "err", reason.Err)
+		g.o.Logger.Warn("broke off a list that was being sent", "path", x.Request().URL.Path, "err", reason.Err)
 	default:
 		if reason != http.ErrAbortHandler {
 			g.panicked(x, reason)
@@ -48,7 +48,7 @@ func (g *Guard) finish(x *Call, begun time.Time) {
 
 func (g *Guard) panicked(x *Call, reason any) {
 	g.o.Metrics.Panics.Inc()
-	g.panics.Log(g.o.Log, slog.LevelError, "panic while serving a request", "method", x.Request().Method, "path", x.Request().URL.Path, "panic", reason, "stack", string(debug.Stack()))
+	g.panics.Log(g.o.Logger, slog.LevelError, "panic while serving a request", "method", x.Request().Method, "path", x.Request().URL.Path, "panic", reason, "stack", string(debug.Stack()))
 	if x.Response().Committed {
 		return
 	}

@@ -37,7 +37,7 @@ type Options struct {
 	Limits        Limits
 	Fairness      *fairness.Controller // nil: Limits.Reads and Limits.Writes bound the requests that run
 	Metrics       *metrics.Metrics
-	Log           *slog.Logger
+	Logger        *slog.Logger
 }
 
 // Guard is the http.Handler of all routes. Its methods are safe for concurrent use once all

@@ -36,7 +36,7 @@ func newGuard() *Guard {
 		Authenticator: authn.NewAuthenticator(x509.NewCertPool, none),
 		Authorizer:    authorizer.AuthorizerFunc(healthOnly),
 		Limits:        Limits{Timeout: time.Minute, Reads: 1, Writes: 1},
-		Metrics:       metrics.New(), Log: slog.New(slog.DiscardHandler),
+		Metrics:       metrics.New(), Logger: slog.New(slog.DiscardHandler),
 	})
 	g.Route("/healthz", HTTP(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })))
 	g.Route("/error", func(*Call) error { return errors.New("spoiled") })

@@ -37,7 +37,7 @@ type Probe struct {
 	name    string // "readyz"
 	checks  []Check
 	results *Results
-	log     *slog.Logger
+	logger  *slog.Logger
 	warn    func() []string // nil: nothing
 
 	mu     sync.Mutex
@@ -58,14 +58,14 @@ const logPause = 10 * time.Second
 // which may be nil, gets the whole error when a check
 // begins to fail, and a record when the check passes again. The answer is public: it names the
 // failed checks with the public part of their errors.
-func New(name string, results *Results, log *slog.Logger, checks ...Check) *Probe {
+func New(name string, results *Results, logger *slog.Logger, checks ...Check) *Probe {
 	if results == nil {
 		results = NewResults()
 	}
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
 	}
-	return &Probe{name: name, checks: checks, results: results, log: log, states: map[string]*state{}}
+	return &Probe{name: name, checks: checks, results: results, logger: logger, states: map[string]*state{}}
 }
 
 // Warn makes the verbose answer warn of what does not fail the probe. It must be called before the first
@@ -128,7 +128,7 @@ func (p *Probe) tell(c Check, err error) {
 	}
 	switch {
 	case err == nil && s.told:
-		p.log.Log(context.Background(), c.level(slog.LevelInfo), "health check passes again", "probe", p.name, "check", c.Name, "after", time.Since(s.failed))
+		p.logger.Log(context.Background(), c.level(slog.LevelInfo), "health check passes again", "probe", p.name, "check", c.Name, "after", time.Since(s.failed))
 		*s = state{toldAt: s.toldAt}
 	case err == nil:
 		s.failed = time.Time{}
@@ -138,7 +138,7 @@ func (p *Probe) tell(c Check, err error) {
 		}
 		if !s.told && time.Since(s.toldAt) >= logPause {
 			s.told, s.toldAt = true, time.Now()
-			p.log.Log(context.Background(), c.level(slog.LevelWarn), "health check fails", "probe", p.name, "check", c.Name, "err", err)
+			p.logger.Log(context.Background(), c.level(slog.LevelWarn), "health check fails", "probe", p.name, "check", c.Name, "err", err)
 		}
 	}
 }

@@ -109,7 +109,7 @@ func (h *Mark) Known() bool { return h.last.revision > 0 }
 
 // Check compares the log with the file. It raises the log's revision if the log is behind the
 // file, or another one that is permitted. Its error wraps ErrOther if the log is refused.
-func (h *Mark) Check(ctx context.Context, log changelog.Log, newDatabase bool, out *slog.Logger) error {
+func (h *Mark) Check(ctx context.Context, log changelog.Log, newDatabase bool, logger *slog.Logger) error {
 	h.cluster, h.raw = log.ClusterID(), log.Kind() == changelog.KindEtcd
 	if !h.Known() {
 		return nil
@@ -126,14 +126,14 @@ func (h *Mark) Check(ctx context.Context, log changelog.Log, newDatabase bool, o
 	switch {
 	case same && now >= h.last.revision:
 		if newDatabase {
-			out.Warn("--new-database is given and the database is the known one: take the flag away, or it permits the next change, too")
+			logger.Warn("--new-database is given and the database is the known one: take the flag away, or it permits the next change, too")
 		}
 		return nil
 	case same:
-		out.Warn("the database is older than what was served before, as a restored backup is; going on above it", "revision", now, "served", h.last.revision, "above", above)
+		logger.Warn("the database is older than what was served before, as a restored backup is; going on above it", "revision", now, "served", h.last.revision, "above", above)
 	case newDatabase:
 		above = max(above, now+1) // watches of the other cluster must end, whatever this one has
-		out.Warn("serving another database than before, as --new-database says", "above", above, "before", h.last.String())
+		logger.Warn("serving another database than before, as --new-database says", "above", above, "before", h.last.String())
 	default:
 		from, to := changelog.RangeOf(object.Root)
 		what := "objects"
@@ -188,10 +188,10 @@ func (s served) String() string {
 
 // Remember writes the file, with the newest id that was served. After a failure the server goes
 // on: the file is written again soon. Only the first failure in a row is logged.
-func (h *Mark) Remember(newest int64, out *slog.Logger) {
+func (h *Mark) Remember(newest int64, logger *slog.Logger) {
 	err := h.write(h.revision(newest))
 	if err != nil && !h.failing {
-		out.Warn("the newest revision could not be written to the data directory; it is tried again", "err", err)
+		logger.Warn("the newest revision could not be written to the data directory; it is tried again", "err", err)
 	}
 	h.failing = err != nil
 }
@@ -227,7 +227,7 @@ func replace(path string, text []byte) (err error) {
 }
 
 // Keep writes the file now and then until ctx ends, and once more then.
-func (h *Mark) Keep(ctx context.Context, newest func() int64, out *slog.Logger) {
+func (h *Mark) Keep(ctx context.Context, newest func() int64, logger *slog.Logger) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for done := false; !done; {
@@ -236,6 +236,6 @@ func (h *Mark) Keep(ctx context.Context, newest func() int64, out *slog.Logger) 
 		case <-ctx.Done():
 			done = true
 		}
-		h.Remember(newest(), out)
+		h.Remember(newest(), logger)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	v1 "github.com/plinth-io/plinth/server/history/v1"
 )
 
-// columns are what kubectl get shows of changes and versions.
+// columns are the columns that kubectl get shows for changes and versions.
 type columns struct{}
 
 var definitions = []metav1.TableColumnDefinition{

@@ -17,28 +17,28 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// What objects were is read while an answer is written, a part at a time, so that a page takes no more memory than one
-// part. All requests together borrow the room for their parts from the Store.
+// Old values are read in parts while an answer is written, so that a page takes no more memory than one part.
+// All requests together borrow the memory for their parts from the Store.
 const (
-	partBytes = 512 << 10 // of values, about: the last one may be larger
+	partBytes = 512 << 10 // approximate size of the values; the last one may be larger
 	partRows  = 100
-	// partCopies is how often a value is in memory until it is sent: from the driver, as readers saw it, in its
-	// version, and in what is sent.
+	// partCopies is how many copies of a value are in memory until it is sent: those of the driver, of the
+	// reader, in its version, and in the answer.
 	partCopies = 4
 )
 
-// gathered is a page of changes or versions without data.
+// gathered is a page of changes or versions, without data.
 type gathered struct {
 	*walk
 	kind *kind.Kind
-	room int // bytes
+	room int // limit in bytes
 
 	bytes   int
 	entries []*sqlstore.Entry
 	rows    map[int64]*changelog.HistoryRow // by revision, if data is to be added
 }
 
-// take is a visit. The first change is always taken.
+// take is a visit. It always takes the first change.
 func (g *gathered) take(v *v1.Version, row *changelog.HistoryRow) (bool, error) {
 	e, err := g.kind.Entry(g.form.one(v))
 	if err != nil {
@@ -54,7 +54,7 @@ func (g *gathered) take(v *v1.Version, row *changelog.HistoryRow) (bool, error) 
 		if g.rows == nil {
 			g.rows = map[int64]*changelog.HistoryRow{}
 		}
-		r := *row // one of a page of rows, which need not stay
+		r := *row // a copy, so that the page of rows can be freed
 		g.rows[row.Revision] = &r
 	}
 	return true, nil
@@ -68,7 +68,7 @@ func (g *gathered) fill(ctx context.Context, entries iter.Seq[*sqlstore.Entry]) 
 		for e := range entries {
 			next := int(g.rows[e.Revision].Size)
 			if len(part) > 0 && (size+next > partBytes || len(part) == partRows) {
-				if !g.give(ctx, part, size, yield) {
+				if !g.yieldPart(ctx, part, size, yield) {
 					return
 				}
 				part, size = part[:0], 0
@@ -76,16 +76,16 @@ func (g *gathered) fill(ctx context.Context, entries iter.Seq[*sqlstore.Entry]) 
 			part, size = append(part, e), size+next
 		}
 		if len(part) > 0 {
-			g.give(ctx, part, size, yield)
+			g.yieldPart(ctx, part, size, yield)
 		}
 	}
 }
 
-// give yields a part with data. It is false if that was the last one.
-func (g *gathered) give(ctx context.Context, part []*sqlstore.Entry, size int, yield func(*sqlstore.Entry, error) bool) bool {
+// yieldPart yields a part with data. It returns false to stop.
+func (g *gathered) yieldPart(ctx context.Context, part []*sqlstore.Entry, size int, yield func(*sqlstore.Entry, error) bool) bool {
 	rows, largest := make([]*changelog.HistoryRow, len(part)), 0
 	for i, e := range part {
-		if rows[i] = g.rows[e.Revision]; g.touches(rows[i]) {
+		if rows[i] = g.rows[e.Revision]; g.wantsTouched(rows[i]) {
 			largest = max(largest, int(rows[i].Size))
 		}
 	}
@@ -103,7 +103,7 @@ func (g *gathered) give(ctx context.Context, part []*sqlstore.Entry, size int, y
 	before := g.beforeIn(rows)
 	for i, e := range part {
 		var t touched
-		if j := before[i]; j >= 0 && g.touches(rows[i]) {
+		if j := before[i]; j >= 0 && g.wantsTouched(rows[i]) {
 			t = compareVersions(there[j], there[i])
 		} else if t, err = g.touchedBy(ctx, rows[i], there[i]); err != nil {
 			yield(nil, err)
@@ -118,7 +118,7 @@ func (g *gathered) give(ctx context.Context, part []*sqlstore.Entry, size int, y
 	return true
 }
 
-// borrow waits for room for so many bytes.
+// borrow waits until so much memory is free.
 func (w *walk) borrow(ctx context.Context, size int) (giveBack func(), err error) {
 	who := ""
 	if w.rights.who != nil {
@@ -131,17 +131,17 @@ func (w *walk) borrow(ctx context.Context, size int) (giveBack func(), err error
 	return giveBack, err
 }
 
-// noData is what a version without data ends with.
+// noData is the end of a version without data.
 const noData = "null}"
 
-// withData returns an entry of a version with what its object was, and what the change touched.
+// withData returns the entry of a version with the object's data and the fields that the change touched.
 func withData(e, object *sqlstore.Entry, t touched) *sqlstore.Entry {
 	data, unreadable := dataOf(object)
 	head, end := bytes.TrimSuffix(e.Value, []byte(noData)), t.fields()
 	value := make([]byte, 0, len(head)+len(data)+len("null")+len(`,"unreadable":}`)+2*len(unreadable)+len(end))
 	value = append(value, head...)
 	if unreadable != "" {
-		text, _ := json.Marshal(unreadable) // a string
+		text, _ := json.Marshal(unreadable) // a string can be encoded
 		value = append(append(value, `null,"unreadable":`...), text...)
 	} else {
 		value = append(value, data...)
@@ -149,7 +149,7 @@ func withData(e, object *sqlstore.Entry, t touched) *sqlstore.Entry {
 	return e.With(e.Revision, append(append(value, end...), '}'))
 }
 
-// dataOf returns what an object was, or why that cannot be read.
+// dataOf returns an object's data, or why it cannot be read.
 func dataOf(e *sqlstore.Entry) (data []byte, unreadable string) {
 	if reason := e.Unreadable(); reason != nil {
 		return nil, reason.Error()
@@ -160,7 +160,7 @@ func dataOf(e *sqlstore.Entry) (data []byte, unreadable string) {
 	return e.Value, ""
 }
 
-// addData adds to a version what its object was, and what the change touched; to a change nothing.
+// addData adds an object's data and the touched fields to a version. It adds nothing to a change.
 func (w *walk) addData(ctx context.Context, v *v1.Version, row *changelog.HistoryRow) error {
 	if !w.form.values {
 		return nil

@@ -15,17 +15,17 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// gather is how long changes are gathered before the log is asked for them: a watch of history asks the
-// database, unlike others.
+// gather is how long changes are collected before the log is read: unlike other watches, a watch of history
+// queries the database.
 const gather = 100 * time.Millisecond
 
-// events are the changes that a watch sends.
+// events has the changes that a watch sends.
 type events struct {
 	*walk
 	kind    func() *kind.Kind
 	wake    chan struct{}
-	through atomic.Int64 // all changes up to here were sent
-	rows    int          // that Poll asks for next, if it sends values
+	through atomic.Int64 // all changes up to this revision were sent
+	rows    int          // how many Poll reads next, if it sends values
 	end     context.CancelFunc
 	gone    chan struct{} // closed when the goroutine has ended
 }
@@ -37,7 +37,8 @@ func (r *resources) Follow(ctx context.Context, after int64, o *metainternalvers
 		return nil, err
 	}
 	if o != nil && o.SendInitialEvents != nil && *o.SendInitialEvents {
-		// What upstream answers without WatchList (apimachinery: validation of ListOptions): then clients list.
+		// This is upstream's answer without WatchList (apimachinery: validation of ListOptions), after which
+		// clients list.
 		path := field.NewPath("sendInitialEvents")
 		return nil, apierrors.NewInvalid(metainternalversion.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "",
 			field.ErrorList{field.Forbidden(path, "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled")})
@@ -56,7 +57,7 @@ func (r *resources) Follow(ctx context.Context, after int64, o *metainternalvers
 	return e, nil
 }
 
-// follow wakes the watch when there are changes. It ends with ctx, and with the Store.
+// follow wakes the watch when there are changes, until ctx ends or the Store is closed.
 func (e *events) follow(ctx context.Context) {
 	defer close(e.gone)
 	for {
@@ -100,9 +101,9 @@ func (e *events) Poll(ctx context.Context) (found []*sqlstore.Event, through int
 		last = rows[len(rows)-1].Revision
 	}
 	k, size, cut := e.kind(), 0, false
-	e.rights.known = nil // rights change while a watch runs
+	e.rights.known = nil // rights may change while the watch runs
 	for i := range rows {
-		v, _, err := e.look(ctx, &rows[i])
+		v, _, err := e.visible(ctx, &rows[i])
 		if err != nil {
 			return nil, through, err
 		}
@@ -127,12 +128,13 @@ func (e *events) Poll(ctx context.Context) (found []*sqlstore.Event, through int
 	return found, last, nil
 }
 
-// firstRows is how many changes a watch of versions asks for at first.
+// firstRows is how many changes a watch of versions reads at first.
 const firstRows = 8
 
-// nextRows is how many changes a watch asks for after it has asked for rows, and sent the values of some: all that there were,
-// or few because they are large. MariaDB and MySQL read a whole value to tell its size, so to ask for many more than are sent
-// would read each of the large ones again and again.
+// nextRows returns how many changes a watch reads next. rows is how many it has read, and sent is how many
+// values it has sent; cut says that it sent only some, because they are large. MariaDB and MySQL read a whole
+// value to find its size, so reading many more rows than are sent would read each large value again and
+// again.
 func nextRows(rows, sent int, cut bool) int {
 	if cut {
 		return max(1, min(rows, sent+1))

@@ -57,7 +57,7 @@ func counted(versions int64) string {
 	return fmt.Sprintf("%d old versions", versions)
 }
 
-// onlyObject says whether a selector names an object and no version of it.
+// onlyObject reports whether a selector selects all versions of one object.
 func onlyObject(s fields.Selector) bool {
 	for _, r := range s.Requirements() {
 		switch r.Field {

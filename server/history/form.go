@@ -14,8 +14,8 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// form is what changes and versions differ in, and their codec. Rows are read as versions; those of
-// changes are without data. Hub form is the only version.
+// form is what differs between changes and versions, and their codec. Rows are read as versions; changes are
+// versions without data. Hub form is the only version.
 type form struct {
 	kind    string
 	newOne  func() runtime.Object
@@ -74,7 +74,7 @@ func (f *form) Objects(context.Context) kind.Objects { return kind.Objects{} }
 
 // Encode implements kind.Codec.
 func (f *form) Encode(obj runtime.Object) ([]byte, error) {
-	switch o := obj.(type) { // a copy whose data is that of obj
+	switch o := obj.(type) { // a copy that shares data with obj
 	case *v1.Change:
 		c := *o
 		c.ResourceVersion, obj = "", &c
@@ -84,7 +84,7 @@ func (f *form) Encode(obj runtime.Object) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // data is as it is stored
+	e.SetEscapeHTML(false) // data keeps its stored form
 	if err := e.Encode(obj); err != nil {
 		return nil, fmt.Errorf("encode %s: %w", f.kind, err)
 	}

@@ -1,8 +1,8 @@
-// Package history serves the API group history.plinth.io: the changes that the log has, with who made
-// them, and the versions of objects.
+// Package history serves the API group history.plinth.io: the changes in the log, with their authors, and the
+// versions of objects.
 //
-// Nothing here is stored a second time: objects of the group are made of rows of the log at each
-// request. A caller sees a change if he may get the object; rights are those of now.
+// It stores nothing: the objects of the group are made from rows of the log at each request. A caller sees a
+// change if the caller may get the object, by the rights of now.
 package history
 
 import (
@@ -20,9 +20,9 @@ import (
 // Options of the Kinds.
 type Options struct {
 	Store *sqlstore.Store
-	// Kinds are those whose objects are in the Store.
+	// Kinds has the kinds whose objects are in the Store.
 	Kinds *kind.Registry
-	// Authorizer says what a caller may get, and delete.
+	// Authorizer decides what a caller may get and delete.
 	Authorizer authorizer.Authorizer
 }
 
@@ -47,7 +47,7 @@ func resource(o kind.Follower, plural string, f *form) *kind.Kind {
 	}
 }
 
-// attributes are not compared: the resources select by themselves.
+// attributes returns nothing to compare, because the resources evaluate selectors themselves.
 func attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 	m, err := meta.Accessor(obj)
 	if err != nil {

@@ -22,21 +22,21 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-// query is what a request selects.
+// query is a parsed selection of changes or of a state.
 type query struct {
 	namespace  string
-	namespaced bool // only objects of namespace, which is empty for those of the cluster
+	namespaced bool // only objects in namespace; if it is empty, cluster-scoped objects
 	from, to   string
-	one        bool // [from, to) is one object
+	one        bool // [from, to) is the key of one object
 	after      int64
 	through    int64
-	at         int64            // 0: changes are wanted, not a state
-	touched    bool             // versions come with what each change touched
-	rest       selectors.Fields // what else a change must have
-	none       bool             // nothing can be selected
+	at         int64            // the revision of a state; 0: changes
+	touched    bool             // versions include the touched fields
+	rest       selectors.Fields // the remaining terms
+	none       bool             // no change can be selected
 }
 
-// compared are the fields that a selector compares; the others of fieldLabel say where to read.
+// compared are the fields whose values selectors compare; the other fields of fieldLabel choose what is read.
 var compared = []string{
 	v1.FieldResource, v1.FieldKind, v1.FieldName, v1.FieldNamespace, v1.FieldAction, v1.FieldUser, v1.FieldImpersonator,
 	v1.FieldVerb, v1.FieldSubresource, v1.FieldManager, v1.FieldAuditID, "metadata.name", "metadata.namespace",
@@ -44,10 +44,10 @@ var compared = []string{
 
 var positions = []string{v1.FieldSince, v1.FieldUntil, v1.FieldAt}
 
-// notCompared are all others of fieldLabel.
+// notCompared are the other fields of fieldLabel.
 var notCompared = append(slices.Clone(positions), v1.FieldWith)
 
-// fieldLabel says which fields a selector may name.
+// fieldLabel accepts the fields that a selector may name.
 func fieldLabel(_, label, value string) (string, string, error) {
 	if slices.Contains(compared, label) || slices.Contains(notCompared, label) {
 		return label, value, nil
@@ -55,7 +55,7 @@ func fieldLabel(_, label, value string) (string, string, error) {
 	return "", "", fmt.Errorf("field label not supported: %s; there are %s", label, strings.Join(slices.Concat(compared, notCompared), ", "))
 }
 
-// parse reads the selectors of a request, which fieldLabel has seen.
+// parse reads the selectors of a request, whose fields fieldLabel has accepted.
 func (r *resources) parse(ctx context.Context, o *metainternalversion.ListOptions) (query, error) {
 	q := query{through: changelog.Forever}
 	q.namespace = apirequest.NamespaceValue(ctx)
@@ -72,18 +72,18 @@ func (r *resources) parse(ctx context.Context, o *metainternalversion.ListOption
 			return q, err
 		}
 	}
-	if err := r.with(&q, o.FieldSelector.Requirements()); err != nil {
+	if err := r.parseWith(&q, o.FieldSelector.Requirements()); err != nil {
 		return q, err
 	}
 	q.rest = selectors.Compile(o.FieldSelector.Requirements(), func(field string) bool { return slices.Contains(notCompared, field) })
 	q.none = q.none || q.rest.Never()
-	r.take(&q)
+	r.applyExact(&q)
 	r.narrow(&q)
 	return q, nil
 }
 
-// with reads what versions are to come with.
-func (r *resources) with(q *query, all fields.Requirements) error {
+// parseWith reads the values of the field "with".
+func (r *resources) parseWith(q *query, all fields.Requirements) error {
 	for _, requirement := range all {
 		switch {
 		case requirement.Field != v1.FieldWith:
@@ -100,8 +100,8 @@ func (r *resources) with(q *query, all fields.Requirements) error {
 	return nil
 }
 
-// take takes out of the rest what is met by where q reads.
-func (r *resources) take(q *query) {
+// applyExact moves exact terms from the rest into the ranges that q reads.
+func (r *resources) applyExact(q *query) {
 	for _, field := range []string{v1.FieldNamespace, "metadata.namespace"} {
 		if namespace, ok := q.rest.Exact(field); ok {
 			q.none = q.none || q.namespaced && q.namespace != namespace
@@ -121,7 +121,7 @@ func (r *resources) take(q *query) {
 	}
 }
 
-// prefix returns what the keys of a resource, written deployments.apps, begin with.
+// prefix returns the prefix of a resource's keys. The resource is written like deployments.apps.
 func (r *resources) prefix(resource string) string {
 	gr := schema.ParseGroupResource(resource)
 	for _, k := range r.Kinds.Set().Kinds {
@@ -132,7 +132,7 @@ func (r *resources) prefix(resource string) string {
 	return object.Prefix(gr.Group, gr.Resource)
 }
 
-// narrow finds the range of keys that may be selected.
+// narrow reduces the range of keys to those that may be selected.
 func (r *resources) narrow(q *query) {
 	if kind, ok := q.rest.Exact(v1.FieldKind); ok && q.from == "" {
 		q.from, q.to = r.rangeOfKind(kind)
@@ -150,7 +150,8 @@ func (r *resources) narrow(q *query) {
 	}
 }
 
-// allOfObjects says that of an object of which one change is selected, all in the range are.
+// allOfObjects reports whether the query selects all changes in its range of an object if it selects one of
+// them.
 func (q *query) allOfObjects() bool {
 	rest := q.rest
 	for _, field := range []string{v1.FieldName, v1.FieldKind} {
@@ -159,7 +160,7 @@ func (q *query) allOfObjects() bool {
 	return rest.Empty()
 }
 
-// rangeOfKind returns the keys of a kind, if only one resource has it.
+// rangeOfKind returns the range of a kind's keys, if exactly one resource has the kind.
 func (r *resources) rangeOfKind(kind string) (from, to string) {
 	for _, k := range r.Kinds.Set().Kinds {
 		if k.Kind != kind {
@@ -174,14 +175,15 @@ func (r *resources) rangeOfKind(kind string) (from, to string) {
 	return from, to
 }
 
-// position reads since, until or at. Of several revisions, and of several times, the strictest is looked for.
+// position evaluates the terms of since, until or at. Of several revisions, and of several times, the
+// strictest counts.
 func (r *resources) position(ctx context.Context, q *query, field string, all fields.Requirements) error {
 	m, err := r.moments(field, all)
 	if err != nil || m.text == "" {
 		return err
 	}
 	if m.revision != 0 {
-		q.bound(field, m.revision, m.revision-1)
+		q.setBounds(field, m.revision, m.revision-1)
 	}
 	if m.time.IsZero() {
 		return nil
@@ -193,12 +195,13 @@ func (r *resources) position(ctx context.Context, q *query, field string, all fi
 	case revision == 0 && field == v1.FieldAt:
 		return notReached(m.text)
 	}
-	q.bound(field, revision, revision)
+	q.setBounds(field, revision, revision)
 	return nil
 }
 
-// bound sets what since, until or at say: the revision, or the last one before what is selected.
-func (q *query) bound(field string, revision, before int64) {
+// setBounds applies a term of since, until or at: its revision, or before, the last revision that is not
+// selected.
+func (q *query) setBounds(field string, revision, before int64) {
 	switch field {
 	case v1.FieldAt:
 		q.at = revision
@@ -209,9 +212,9 @@ func (q *query) bound(field string, revision, before int64) {
 	}
 }
 
-// moments are the strictest revision and time of the terms of one field.
+// moments has the strictest revision and the strictest time of one field's terms.
 type moments struct {
-	text     string // of a term; empty: there is none
+	text     string // the term; empty: there is none
 	revision int64  // 0: none
 	time     time.Time
 }
@@ -245,12 +248,12 @@ func (r *resources) moments(field string, all fields.Requirements) (m moments, e
 	return m, nil
 }
 
-// notReached is the error for a moment whose state is not known any more.
+// notReached is the error for a moment whose state is no longer known.
 func notReached(moment string) error {
 	return apierrors.NewResourceExpired("the history does not reach back to " + moment)
 }
 
-// moment reads a revision, or a time.
+// moment parses a revision or a time.
 func (r *resources) moment(field, value string) (revision int64, at time.Time, err error) {
 	newest := r.Store.Revision()
 	if n, err := strconv.ParseInt(value, 10, 64); err == nil {
@@ -267,12 +270,12 @@ func (r *resources) moment(field, value string) (revision int64, at time.Time, e
 		return 0, at, apierrors.NewBadRequest(fmt.Sprintf("%s: %s is in the future", field, value))
 	}
 	if at.IsZero() {
-		at = at.Add(1) // the zero time says that there is none
+		at = at.Add(1) // the zero time means that there is none
 	}
 	return 0, at, nil
 }
 
-// revisionAt returns of since the newest revision before a time, else the newest up to it.
+// revisionAt returns the newest revision up to a time or, for since, before it.
 func (r *resources) revisionAt(ctx context.Context, field string, at time.Time) (int64, error) {
 	moment := at.UnixMilli()
 	if field == v1.FieldSince {

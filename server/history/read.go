@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	walkStep   = 2000    // changes read at once
-	firstStep  = 100     // the first time, if sizes are read, for which some databases read the values
-	mostLooked = 200_000 // changes that one page with a limit looks at
-	fruitful   = 20      // one of so many must be in the range of keys, or else its index is used
+	walkStep   = 2000    // changes in one read
+	firstStep  = 100     // changes in the first read if sizes are needed, for which some databases read the values
+	mostLooked = 200_000 // the most changes that a page with a limit examines
+	fruitful   = 20      // if fewer than one in so many rows is in the range of keys, the index is used
 )
 
 // walk reads changes of the log for one request.
@@ -25,23 +25,25 @@ type walk struct {
 	q      query
 	kinds  kinds
 	rights rights
-	light  bool // nobody reads the values of what is found
+	light  bool // values are not needed
 
 	looked int
 }
 
-// walk begins a walk for the user in ctx.
+// walk returns a walk for the user in ctx.
 func (r *resources) walk(ctx context.Context, q query) *walk {
 	k := kindsOf(r.Kinds.Set())
-	who, _ := apirequest.UserFrom(ctx) // without one nothing is allowed
+	who, _ := apirequest.UserFrom(ctx) // without a user, nothing is allowed
 	return &walk{resources: r, q: q, kinds: k, rights: rights{who: who, authorizer: r.Authorizer, kinds: k, store: r.Store}}
 }
 
-// visit takes a change that was found; false if there is no room for it, so that it is of the next page.
+// visit is called with each change that was found. took is false if it is for the next page because this one
+// is full.
 type visit func(v *v1.Version, row *changelog.HistoryRow) (took bool, err error)
 
-// newest visits the selected changes, the newest first and at most limit, without data, and returns where to go on:
-// below a revision, which is 0 at the end. It may stop before: a page is bounded in what it looks at.
+// newest visits the selected changes without data, the newest first and at most limit, and returns the
+// revision below which the next page begins; 0 at the end. It may stop before limit, because the number of
+// changes that a page examines is bounded.
 func (w *walk) newest(ctx context.Context, limit int, take visit) (below int64, err error) {
 	if w.q.none {
 		return 0, nil
@@ -58,7 +60,7 @@ func (w *walk) newest(ctx context.Context, limit int, take visit) (below int64, 
 		}
 		inRange := 0
 		for i := range rows {
-			v, in, err := w.look(ctx, &rows[i])
+			v, in, err := w.visible(ctx, &rows[i])
 			if err != nil {
 				return 0, err
 			}
@@ -90,7 +92,7 @@ func (w *walk) newest(ctx context.Context, limit int, take visit) (below int64, 
 	}
 }
 
-// sizes says that values are read later.
+// sizes reports whether values are read later, so that their sizes are needed now.
 func (w *walk) sizes() bool { return w.form.values && !w.light }
 
 func (w *walk) step(limit int) int {
@@ -103,8 +105,9 @@ func (w *walk) step(limit int) int {
 	return walkStep
 }
 
-// look makes a version without data of a row that is selected and that the caller may see; nil of others.
-func (w *walk) look(ctx context.Context, row *changelog.HistoryRow) (v *v1.Version, inRange bool, err error) {
+// visible makes a version without data of a row, or returns nil if the row is not selected or the caller may
+// not see it.
+func (w *walk) visible(ctx context.Context, row *changelog.HistoryRow) (v *v1.Version, inRange bool, err error) {
 	if w.q.from != "" && (row.Key < w.q.from || row.Key >= w.q.to) {
 		return nil, false, nil
 	}
@@ -122,9 +125,9 @@ func (w *walk) look(ctx context.Context, row *changelog.HistoryRow) (v *v1.Versi
 	return &d, true, nil
 }
 
-// state visits the selected objects as they were at a revision, in the order of their keys and without data, and
-// returns the key to go on with, which is empty at the end. That is behind the last object that was taken and not the
-// next one: the caller may not know that one.
+// state visits the selected objects as they were at a revision, in the order of their keys and without data.
+// It returns the key at which the next page begins; empty: there is none. That key is right behind the last
+// visited object, and is not the key of the next object, which the caller may not be allowed to see.
 func (w *walk) state(ctx context.Context, from string, limit int, take visit) (next string, err error) {
 	if w.q.none {
 		return "", nil
@@ -145,7 +148,7 @@ func (w *walk) state(ctx context.Context, from string, limit int, take visit) (n
 		}
 		for i := range rows {
 			start = rows[i].Key + "\x00"
-			v, err := w.lookAt(ctx, &rows[i])
+			v, err := w.visibleState(ctx, &rows[i])
 			if err != nil {
 				return "", err
 			}
@@ -167,8 +170,8 @@ func (w *walk) state(ctx context.Context, from string, limit int, take visit) (n
 	}
 }
 
-// lookAt is look for an object of a state. Who has made it is not looked up.
-func (w *walk) lookAt(ctx context.Context, row *changelog.HistoryRow) (*v1.Version, error) {
+// visibleState is visible for an object of a state. It does not look up the author.
+func (w *walk) visibleState(ctx context.Context, row *changelog.HistoryRow) (*v1.Version, error) {
 	p, ok := placeOf(row.Key)
 	if !ok || w.q.namespaced && p.namespace != w.q.namespace {
 		return nil, nil

@@ -18,8 +18,8 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// resources are what changes and versions have in common. Upstream's interfaces of a registry say what
-// the methods are for.
+// resources is what the resources changes and versions share. Its methods implement upstream's registry
+// interfaces, which describe them.
 type resources struct {
 	columns
 	Options
@@ -50,7 +50,7 @@ func (r *resources) Get(ctx context.Context, name string, _ *metav1.GetOptions) 
 	if err != nil {
 		return nil, err
 	}
-	q.namespaced = true // a change of a cluster-scoped object is in no namespace
+	q.namespaced = true // changes of cluster-scoped objects are in no namespace
 	q.after, q.through = revision-1, revision
 	q.touched = r.form.values
 	var found *v1.Version
@@ -76,7 +76,7 @@ func (r *resources) resource() schema.GroupResource {
 	return schema.GroupResource{Group: v1.GroupName, Resource: name}
 }
 
-// The most objects of one page.
+// The most objects in a page.
 const (
 	mostChanges  = 10_000
 	mostVersions = 500
@@ -125,7 +125,7 @@ func (r *resources) Page(ctx context.Context, o *metainternalversion.ListOptions
 	return p, nil
 }
 
-// served is the Kind of the resource.
+// served returns the Kind of the resource.
 func (r *resources) served() *kind.Kind {
 	return r.Kinds.Lookup(r.resource().Group, v1.GroupVersion.Version, r.resource().Resource)
 }
@@ -141,16 +141,15 @@ func (r *resources) limit(asked int64) int {
 	return int(asked)
 }
 
-// position is where a list goes on, whether a page had as many objects or as many bytes as it may have. It is no
-// secret: what it leads to is checked again.
+// position is where the next page of a list begins. It is no secret, because rights are checked again.
 type position struct {
 	Revision int64  `json:"rv"`              // of the list
-	Below    int64  `json:"below,omitempty"` // of changes: older than this revision
-	From     string `json:"from,omitempty"`  // of a state: this key or one behind it
+	Below    int64  `json:"below,omitempty"` // for changes: continue below this revision
+	From     string `json:"from,omitempty"`  // for a state: continue with this key
 }
 
 func (p position) encode() string {
-	b, _ := json.Marshal(p) // numbers and a string
+	b, _ := json.Marshal(p) // numbers and a string can be encoded
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 

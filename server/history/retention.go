@@ -11,9 +11,9 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-// warnOfEnd tells the caller of a list that the history does not reach as far back as it is asked: since when
-// everything is there, why, and how more would be kept. What is not there is no error, so that nobody would
-// know otherwise.
+// warnOfEnd adds a warning to a list if the history does not reach as far back as the request asks: since
+// when it is complete, why, and how to keep more. Missing history is not an error, so that the caller would
+// not notice it otherwise.
 func (r *resources) warnOfEnd(ctx context.Context, q *query) {
 	floor := r.Store.Floor()
 	if q.none || q.after >= floor || q.at >= floor || floor <= r.Store.Brought()+1 {
@@ -22,7 +22,7 @@ func (r *resources) warnOfEnd(ctx context.Context, q *query) {
 	prefix := object.ResourceOf(q.from)
 	since, history, rule, kept, err := r.Store.Reach(ctx, prefix)
 	if err != nil || since == 0 {
-		return // the list itself says what is wrong with the database
+		return // the list itself returns the error of the database
 	}
 	what, example := "versions", "*"
 	if p, ok := placeOf(q.from); ok {

@@ -13,14 +13,15 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// rights are what the caller of one request may see of objects, now and in the past. It asks once for each
-// object.
+// rights are what the caller of one request may see of objects, now and in the past. It asks the authorizer
+// once for each object.
 //
-// Who may get an object sees its versions from the time of the namespace that is there now. Those from before
-// belong to another namespace of that name, which had other owners: they take the right to get the object in
-// all namespaces. Versions from before the definition of a custom resource belong to another definition, and
-// no right on the resource of that name is about them: they take the right to get versions/former. So do
-// objects whose definition is gone. docs/security.md has the reasons.
+// Whoever may get an object may see its versions from the time of the present namespace. Older versions
+// belong to an earlier namespace of the same name, which had other owners: for these, the caller needs the
+// right to get the object in all namespaces. Versions from before the definition of a custom resource belong
+// to another definition, and rights on the present resource say nothing about them: for these, and for
+// objects whose definition is gone, the caller needs the right to get versions/former. docs/security.md
+// explains why.
 type rights struct {
 	who        user.Info
 	authorizer authorizer.Authorizer
@@ -31,14 +32,14 @@ type rights struct {
 
 // sight is what the caller may see of one object.
 type sight struct {
-	get        bool  // the object as it is now. Who may not, may not know that it was there.
-	namespace  int64 // since when its namespace is there; 0: it is in none
-	definition int64 // since when its definition is there; 0: its kind is built in
+	get        bool  // the present object; without this right, the caller must not learn that the object existed
+	namespace  int64 // the revision that created its namespace; 0: it is in none
+	definition int64 // the revision that created its definition; 0: its kind is built in
 	wide       answer
 	former     answer
 }
 
-// answer is what an authorizer said.
+// answer is the decision of an authorizer.
 type answer int
 
 const (
@@ -47,11 +48,12 @@ const (
 	no
 )
 
-// mostKnown bounds the memory of a request.
+// mostKnown bounds the cached decisions of a request.
 const mostKnown = 10_000
 
-// maySee says whether the caller may see a version of an object, or the change that made it. A version from
-// before the definition loses its kind: that is what the present definition calls others.
+// maySee reports whether the caller may see a version of an object, or the change that made it. In a version
+// from before the definition, it clears the kind, because the present definition uses that name for other
+// objects.
 func (r *rights) maySee(ctx context.Context, p place, key string, v *v1.Version) (bool, error) {
 	s, err := r.sight(ctx, p)
 	if err != nil || !s.get {
@@ -72,8 +74,8 @@ func (r *rights) maySee(ctx context.Context, p place, key string, v *v1.Version)
 	return r.mayOutside(ctx, s, "get", p)
 }
 
-// mayForget says whether the caller may delete the versions of an object, with a reason if not: all of them
-// go, so that those from before its namespace or its definition take the rights that it takes to see them.
+// mayForget reports whether the caller may delete the versions of an object, and if not, why. All versions
+// are deleted, so the caller also needs the rights to see those from before the namespace or the definition.
 func (r *rights) mayForget(ctx context.Context, p place, key string) (may bool, reason string, err error) {
 	if may, reason, err = r.may(ctx, "delete", p); !may || err != nil {
 		return may, reason, err
@@ -96,8 +98,8 @@ func (r *rights) mayForget(ctx context.Context, p place, key string) (may bool, 
 	return may, "some are from before the namespace or the definition that is there now", err
 }
 
-// sight asks what the caller may see of an object. The namespace and the definition are looked up after the
-// authorizer was asked: they are then no older than the roles by which it decided.
+// sight asks what the caller may see of an object. It reads the namespace and the definition after it has
+// asked the authorizer, so that they are not older than the roles of the decision.
 func (r *rights) sight(ctx context.Context, p place) (*sight, error) {
 	if s := r.known[p]; s != nil {
 		return s, nil
@@ -117,7 +119,7 @@ func (r *rights) sight(ctx context.Context, p place) (*sight, error) {
 	return s, nil
 }
 
-// since returns since when the namespace and the definition of an object are there; 0 where it has none.
+// since returns the revisions that created the namespace and the definition of an object; 0 if it has none.
 func (r *rights) since(p place) (namespace, definition int64) {
 	if p.namespace != "" {
 		namespace = incarnation.OfNamespace(r.store, p.namespace)
@@ -128,15 +130,15 @@ func (r *rights) since(p place) (namespace, definition int64) {
 	return namespace, definition
 }
 
-// builtIn says whether the kind of an object needs no definition.
+// builtIn reports whether the kind of an object needs no definition.
 func (k kinds) builtIn(p place) bool {
 	served := k[p.stored]
 	return len(served) > 0 && served[0].Custom == nil
 }
 
-// isOf says whether a version is from the time of a namespace or a definition that is there since a revision.
-// What came with a copy or an import has revisions in any order, so that only what was there at its end
-// counts: what was superseded while it ran may be from before.
+// isOf reports whether a version is from the time of the namespace or the definition that exists since a
+// revision. The revisions of copied and imported rows have no order, so only the rows that were current at
+// the end of the copy count: superseded rows may be from before.
 func (r *rights) isOf(ctx context.Context, since int64, key string, revision int64) (bool, error) {
 	brought := r.store.Brought()
 	if since == 0 || since > brought || revision > brought {
@@ -152,7 +154,8 @@ func (r *rights) isOf(ctx context.Context, since int64, key string, revision int
 	return err == nil && len(found) == 1 && found[0].Revision == revision, err
 }
 
-// mayOutside says whether the caller may do it in all namespaces, or with what is gone.
+// mayOutside reports whether the caller may use the verb in all namespaces or, if the definition is gone, on
+// former objects.
 func (r *rights) mayOutside(ctx context.Context, s *sight, verb string, p place) (bool, error) {
 	if s.wide == unasked {
 		everywhere := p
@@ -169,8 +172,8 @@ func (r *rights) mayOutside(ctx context.Context, s *sight, verb string, p place)
 	return r.mayFormer(ctx, s, verb, p)
 }
 
-// mayFormer says whether the caller may do it with versions of what is gone: the right is one for all
-// namespaces, to the subresource former of versions, and its name is that of the resource.
+// mayFormer reports whether the caller may use the verb on versions of what is gone. That is a right in all
+// namespaces on the subresource former of versions, with the resource as its name.
 func (r *rights) mayFormer(ctx context.Context, s *sight, verb string, p place) (bool, error) {
 	if s.former == unasked {
 		may, _, err := r.ask(ctx, authorizer.AttributesRecord{
@@ -192,14 +195,14 @@ func answered(may bool) answer {
 	return no
 }
 
-// may asks for each group that serves the object: one in which the caller may do it is enough.
+// may reports whether the caller may use the verb in one of the groups that serve the object; one is enough.
 func (r *rights) may(ctx context.Context, verb string, p place) (may bool, reason string, err error) {
 	a := authorizer.AttributesRecord{
 		User: r.who, Verb: verb, Namespace: p.namespace, Name: p.name,
 		APIGroup: p.stored.Group, APIVersion: "*", Resource: p.stored.Resource, ResourceRequest: true,
 	}
 	served := r.kinds[p.stored]
-	if len(served) == 0 { // its definition is gone
+	if len(served) == 0 { // the definition is gone
 		return r.ask(ctx, a)
 	}
 	for _, k := range served {

@@ -13,14 +13,14 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-// place is what a key says about an object.
+// place is the group, resource, namespace and name in a key.
 type place struct {
 	stored    schema.GroupResource
 	namespace string
 	name      string
 }
 
-// placeOf is false for keys that are no objects of the API.
+// placeOf returns false for a key that is not of an API object.
 func placeOf(key string) (p place, ok bool) {
 	prefix := object.ResourceOf(key)
 	if prefix == "" {
@@ -35,7 +35,8 @@ func placeOf(key string) (p place, ok bool) {
 	return p, p.stored.Group != object.InternalGroup
 }
 
-// kinds finds the Kinds that serve a resource of the log, of several groups that of its own first.
+// kinds has the Kinds that serve each resource of the log. If there are several groups, the resource's own is
+// first.
 type kinds map[schema.GroupResource][]*kind.Kind
 
 func kindsOf(set *kind.Set) kinds {
@@ -50,8 +51,7 @@ func kindsOf(set *kind.Set) kinds {
 	return all
 }
 
-// describe makes a version without data.
-// Rows up to brought came from another database.
+// describe makes a version without data. Rows up to brought were copied from another database.
 func (k kinds) describe(r *changelog.HistoryRow, p place, brought int64) v1.Version {
 	at := time.UnixMilli(r.At)
 	v := v1.Version{
@@ -83,10 +83,10 @@ func (k kinds) describe(r *changelog.HistoryRow, p place, brought int64) v1.Vers
 	return v
 }
 
-// selectable is a version as a field selector compares it.
+// selectable is a version whose fields a selector can compare.
 type selectable v1.Version
 
-// Get returns a field of compared.
+// Get returns one of the fields in compared.
 func (v *selectable) Get(field string) string {
 	switch field {
 	case v1.FieldResource:

@@ -14,28 +14,29 @@ import (
 )
 
 const (
-	// mostTouched fields of at most mostTouchedBytes are in a version.
+	// A version has at most mostTouched fields of at most mostTouchedBytes.
 	mostTouched      = 100
 	mostTouchedBytes = 8 << 10
-	// comparedCopies is how often both values are in memory while they are compared: as JSON, and decoded.
+	// comparedCopies is how many copies of a value are in memory while it is compared: both values as JSON
+	// and decoded.
 	comparedCopies = 8
 )
 
-// touched are the fields that a change touched. Its zero value is that of a change of which that is not known.
+// touched has the fields that a change touched. The zero value means that they are not known.
 type touched struct {
 	Names []string `json:"touched,omitempty"`
 	More  int64    `json:"moreTouched,omitempty"`
 }
 
-// touches tells whether the version of a row is to have the fields that the change touched: it changed an object, and the
-// request asks for them.
-func (w *walk) touches(row *changelog.HistoryRow) bool {
+// wantsTouched reports whether a version needs its touched fields: the request asks for them, and the change
+// updated an object.
+func (w *walk) wantsTouched(row *changelog.HistoryRow) bool {
 	return w.q.touched && w.q.at == 0 && !row.Deleted && row.CreateRevision != row.Revision && row.Revision > w.Store.Brought()
 }
 
-// touchedBy compares what an object is after a change with the version before, which it looks for.
+// touchedBy compares an object after a change with its version before, which it reads.
 func (w *walk) touchedBy(ctx context.Context, row *changelog.HistoryRow, after *sqlstore.Entry) (touched, error) {
-	if !w.touches(row) {
+	if !w.wantsTouched(row) {
 		return touched{}, nil
 	}
 	before, err := w.before(ctx, row)
@@ -45,7 +46,8 @@ func (w *walk) touchedBy(ctx context.Context, row *changelog.HistoryRow, after *
 	return compareVersions(before, after), nil
 }
 
-// before returns the version of an object before a change; nil if it is not kept, or if the caller may not see it.
+// before returns the version of an object before a change; nil if it is not stored any more, or if the caller
+// may not see it.
 func (w *walk) before(ctx context.Context, row *changelog.HistoryRow) (*sqlstore.Entry, error) {
 	rows, err := w.Store.Past(ctx, row.Key, row.Key+"\x00", row.Revision-1, 1)
 	if err == nil && len(rows) == 1 && rows[0].CreateRevision == row.CreateRevision {
@@ -72,8 +74,8 @@ func (w *walk) maySeeRow(ctx context.Context, row *changelog.HistoryRow) (bool, 
 	return w.rights.maySee(ctx, p, row.Key, &v)
 }
 
-// beforeIn returns for each row of a part, the newest first, the index of the version before, -1 if that is not known to
-// be in the part.
+// beforeIn returns for each row of a part, newest first, the index of the version before; -1 if it is not in
+// the part.
 func (w *walk) beforeIn(rows []*changelog.HistoryRow) []int {
 	out, last, all := make([]int, len(rows)), map[string]int{}, w.q.allOfObjects()
 	for i := len(rows) - 1; i >= 0; i-- {
@@ -86,7 +88,7 @@ func (w *walk) beforeIn(rows []*changelog.HistoryRow) []int {
 	return out
 }
 
-// compareVersions names the fields in which two versions differ, nothing if one of them cannot be read.
+// compareVersions returns the fields in which two versions differ, and nothing if one of them cannot be read.
 func compareVersions(before, after *sqlstore.Entry) touched {
 	var old, new map[string]any
 	if before.Unreadable() != nil || after.Unreadable() != nil ||
@@ -97,9 +99,9 @@ func compareVersions(before, after *sqlstore.Entry) touched {
 	return touched{names, int64(more)}
 }
 
-// fields returns what is touched as the end of a JSON object.
+// fields returns the touched fields as the end of a JSON object.
 func (t touched) fields() []byte {
-	text, _ := json.Marshal(t) // strings and a number
+	text, _ := json.Marshal(t) // strings and a number can be encoded
 	if len(text) <= len("{}") {
 		return nil
 	}

@@ -2,7 +2,6 @@ package kind
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -57,15 +56,3 @@ type Codec interface {
 	// hub form. The object is the caller's own.
 	Load(json []byte) (runtime.Object, error)
 }
-
-// UndecodableError says that a stored value cannot be decoded as an object of its Kind, because a field has a wrong
-// type.
-type UndecodableError struct {
-	Kind string
-	Err  error
-}
-
-func (e *UndecodableError) Error() string {
-	return fmt.Sprintf("decode %s of the log: %v", e.Kind, e.Err)
-}
-func (e *UndecodableError) Unwrap() error { return e.Err }

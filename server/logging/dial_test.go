@@ -14,7 +14,7 @@ func TestDial(t *testing.T) {
 	for _, format := range []Format{Text, JSON} {
 		var out bytes.Buffer
 		d := NewDial(0)
-		log := New(&out, Options{Format: format, Dial: d}).With("a", 1)
+		logger := New(&out, Options{Format: format, Dial: d}).With("a", 1)
 		for _, step := range []struct {
 			put, answer, wrong string
 			shown, libraries   bool // records for developers, and those of klog.V(4)
@@ -33,7 +33,7 @@ func TestDial(t *testing.T) {
 				}
 			}
 			out.Reset()
-			log.Debug("for developers")
+			logger.Debug("for developers")
 			if shown := strings.Contains(out.String(), "for developers"); shown != step.shown {
 				t.Errorf("%s after %q: shown: %v", format, step.put, shown)
 			}

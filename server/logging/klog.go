@@ -20,27 +20,27 @@ import (
 //
 // Call it at the beginning of a program, in main or TestMain: the process has one of these
 // logs, which the program shares, and it may not be changed while something is logged.
-func Libraries(log *slog.Logger, verbosity Verbosity) (silence func()) {
+func Libraries(logger *slog.Logger, verbosity Verbosity) (silence func()) {
 	f := flag.NewFlagSet("klog", flag.PanicOnError)
 	klog.InitFlags(f)
 	_ = f.Set("v", strconv.Itoa(min(max(int(verbosity), 0), most))) // a number is always taken
-	l := &libraries{log: log.With("source", "klog"), errors: slog.LevelError, silent: new(atomic.Bool)}
+	l := &libraries{logger: logger.With("source", "klog"), errors: slog.LevelError, silent: new(atomic.Bool)}
 	klog.SetLogger(logr.New(l))
 	// Most records of net/http and the like are about what a client did.
 	slog.SetLogLoggerLevel(slog.LevelDebug)
-	slog.SetDefault(log)
+	slog.SetDefault(logger)
 	return func() { l.silent.Store(true) }
 }
 
 // Retrying returns a logger for upstream's code that retries after every failure, so that its
 // errors need no attention.
-func Retrying(log *slog.Logger, name string) logr.Logger {
-	return logr.New(&libraries{log: log.With("source", name), errors: slog.LevelDebug, silent: new(atomic.Bool)})
+func Retrying(logger *slog.Logger, name string) logr.Logger {
+	return logr.New(&libraries{logger: logger.With("source", name), errors: slog.LevelDebug, silent: new(atomic.Bool)})
 }
 
 // libraries is the log of upstream's libraries.
 type libraries struct {
-	log    *slog.Logger
+	logger *slog.Logger
 	errors slog.Level
 	silent *atomic.Bool // the program ends: controllers that stop early log that as an error
 }
@@ -64,11 +64,11 @@ const unhandled = "Unhandled Error"
 func (*libraries) Init(logr.RuntimeInfo) {}
 
 // Enabled implements logr.LogSink.
-func (l *libraries) Enabled(v int) bool { return l.log.Enabled(context.Background(), level(v)) }
+func (l *libraries) Enabled(v int) bool { return l.logger.Enabled(context.Background(), level(v)) }
 
 // Info implements logr.LogSink.
 func (l *libraries) Info(v int, message string, values ...any) {
-	l.log.Log(context.Background(), level(v), strings.TrimSpace(message), attributes(values)...)
+	l.logger.Log(context.Background(), level(v), strings.TrimSpace(message), attributes(values)...)
 }
 
 // level is the level of records at klog.V(v).
@@ -77,14 +77,14 @@ func level(v int) slog.Level { return slog.LevelDebug - slog.Level(v) }
 // Error implements logr.LogSink.
 func (l *libraries) Error(err error, message string, values ...any) {
 	level := l.errorLevel(err, message)
-	if !l.log.Enabled(context.Background(), level) {
+	if !l.logger.Enabled(context.Background(), level) {
 		return
 	}
 	all := attributes(values)
 	if err != nil {
 		all = append([]any{"err", err}, all...)
 	}
-	l.log.Log(context.Background(), level, strings.TrimSpace(message), all...)
+	l.logger.Log(context.Background(), level, strings.TrimSpace(message), all...)
 }
 
 func (l *libraries) errorLevel(err error, message string) slog.Level {
@@ -118,10 +118,10 @@ func attributes(values []any) []any {
 
 // WithValues implements logr.LogSink.
 func (l *libraries) WithValues(values ...any) logr.LogSink {
-	if !l.log.Enabled(context.Background(), l.errors) {
+	if !l.logger.Enabled(context.Background(), l.errors) {
 		return l // the usual case: controllers make a logger for each step
 	}
-	return &libraries{l.log.With(attributes(values)...), l.errors, l.silent}
+	return &libraries{l.logger.With(attributes(values)...), l.errors, l.silent}
 }
 
 // WithName implements logr.LogSink.

@@ -13,13 +13,13 @@ import (
 )
 
 // record is one with everything that may be in one, at a time in another zone.
-func record(t *testing.T, log *slog.Logger, level slog.Level) {
+func record(t *testing.T, logger *slog.Logger, level slog.Level) {
 	t.Helper()
 	at := time.Date(2026, 11, 22, 9, 0, 0, 123456789, time.FixedZone("", 2*60*60))
 	r := slog.NewRecord(at, level, "it is\nas it\x1b[31m is", 0)
 	r.AddAttrs(slog.String("url", "https://127.0.0.1:6443"), slog.Duration("took", 1234567*time.Microsecond), slog.Bool("new", true),
 		slog.Any("err", errors.New("two\nlines")), slog.String("msg", "mine"), slog.Any("list", []string{"a", "b"}))
-	if err := log.Handler().Handle(t.Context(), r); err != nil {
+	if err := logger.Handler().Handle(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -50,10 +50,10 @@ func TestFormats(t *testing.T) {
 // A record is written at once, and nothing follows a message without attributes.
 func TestWhole(t *testing.T) {
 	var writes [][]byte
-	log := logging.New(writerFunc(func(p []byte) { writes = append(writes, bytes.Clone(p)) }), logging.Options{})
-	log.With("a", 1).WithGroup("g").Info("grouped", "b", 2)
-	log.Info("bare")
-	log.Debug("too much")
+	logger := logging.New(writerFunc(func(p []byte) { writes = append(writes, bytes.Clone(p)) }), logging.Options{})
+	logger.With("a", 1).WithGroup("g").Info("grouped", "b", 2)
+	logger.Info("bare")
+	logger.Debug("too much")
 	if len(writes) != 2 || !bytes.HasSuffix(writes[0], []byte("Z INFO  grouped a=1 g.b=2\n")) || !bytes.HasSuffix(writes[1], []byte("Z INFO  bare\n")) {
 		t.Errorf("wrote %q", writes)
 	}
@@ -66,9 +66,9 @@ func (f writerFunc) Write(p []byte) (int, error) { f(p); return len(p), nil }
 func TestVerbosity(t *testing.T) {
 	for verbosity, want := range map[logging.Verbosity]int{-1: 1, 0: 1, 1: 3, 2: 4} {
 		var out bytes.Buffer
-		log := logging.New(&out, logging.Options{Format: logging.JSON, Verbosity: verbosity})
+		logger := logging.New(&out, logging.Options{Format: logging.JSON, Verbosity: verbosity})
 		for _, level := range []slog.Level{slog.LevelInfo, slog.LevelDebug, slog.LevelDebug - 1, slog.LevelDebug - 2} {
-			log.Log(t.Context(), level, "x")
+			logger.Log(t.Context(), level, "x")
 		}
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		for _, line := range lines {

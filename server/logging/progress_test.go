@@ -18,13 +18,13 @@ func (s *stuck) Write(p []byte) (int, error) {
 func TestProgress(t *testing.T) {
 	w := &stuck{make(chan struct{}), make(chan struct{})}
 	var p Progress
-	log := slog.New(p.Watch(slog.NewTextHandler(w, nil))).With("a", 1).WithGroup("g")
+	logger := slog.New(p.Watch(slog.NewTextHandler(w, nil))).With("a", 1).WithGroup("g")
 	later := time.Now().Add(3 * time.Minute)
 	if err := p.check(later); err != nil {
 		t.Errorf("nothing was ever logged: %v", err)
 	}
 	done := make(chan struct{})
-	go func() { log.Info("one"); close(done) }()
+	go func() { logger.Info("one"); close(done) }()
 	<-w.entered
 	if err := p.Check(); err != nil {
 		t.Errorf("at once: %v", err)
@@ -37,7 +37,7 @@ func TestProgress(t *testing.T) {
 	if err := p.check(later); err != nil {
 		t.Errorf("after that: %v", err)
 	}
-	log.Debug("a record that is not enabled does not count")
+	logger.Debug("a record that is not enabled does not count")
 	if p.writing.Load() != 0 {
 		t.Errorf("%d records are being written", p.writing.Load())
 	}

@@ -23,7 +23,7 @@ type Seldom struct {
 
 // Log writes a record, unless five were written within the last minute. The next record
 // says how many were left out.
-func (d *Seldom) Log(log *slog.Logger, level slog.Level, message string, attrs ...any) {
+func (d *Seldom) Log(logger *slog.Logger, level slog.Level, message string, attrs ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if now := time.Now(); now.Sub(d.begun) >= seldomEvery {
@@ -38,5 +38,5 @@ func (d *Seldom) Log(log *slog.Logger, level slog.Level, message string, attrs .
 		attrs = append(attrs, "leftOut", d.dropped)
 		d.dropped = 0
 	}
-	log.Log(context.Background(), level, message, attrs...)
+	logger.Log(context.Background(), level, message, attrs...)
 }

@@ -11,16 +11,16 @@ import (
 
 func TestSeldom(t *testing.T) {
 	var out bytes.Buffer
-	log := slog.New(slog.NewTextHandler(&out, nil))
+	logger := slog.New(slog.NewTextHandler(&out, nil))
 	d := &Seldom{}
 	for i := range 3 * seldomMost {
-		d.Log(log, slog.LevelWarn, "again", "n", i)
+		d.Log(logger, slog.LevelWarn, "again", "n", i)
 	}
 	if n := strings.Count(out.String(), "\n"); n != seldomMost {
 		t.Errorf("%d records", n)
 	}
 	d.begun = time.Now().Add(-seldomEvery)
-	d.Log(log, slog.LevelWarn, "again", "n", "last")
+	d.Log(logger, slog.LevelWarn, "again", "n", "last")
 	if want := fmt.Sprintf("n=last leftOut=%d\n", 2*seldomMost); !strings.HasSuffix(out.String(), want) {
 		t.Errorf("no %s in\n%s", want, out.String())
 	}

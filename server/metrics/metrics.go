@@ -5,6 +5,7 @@ package metrics
 import (
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	k8smetrics "k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
 )
 
 // Metrics of one server.
@@ -259,4 +261,20 @@ func TimeOf(g prometheus.Gauge) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMilli(int64(1000 * seconds))
+}
+
+// Upstream gives the metrics of upstream's libraries whose name one of wanted knows. They count
+// all servers in the process. Upstream's registry is read once for all of wanted.
+func Upstream(wanted ...func(name string) bool) prometheus.Gatherer {
+	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		all, err := legacyregistry.DefaultGatherer.Gather()
+		return slices.DeleteFunc(all, func(f *dto.MetricFamily) bool {
+			return !slices.ContainsFunc(wanted, func(knows func(string) bool) bool { return knows(f.GetName()) })
+		}), err
+	})
+}
+
+// Named knows the names of a list.
+func Named(names []string) func(name string) bool {
+	return func(name string) bool { return slices.Contains(names, name) }
 }

@@ -6,18 +6,19 @@ import (
 )
 
 const (
-	// settled is how long definitions must not change before documents are built ahead of requests: an
-	// operator's definitions come one after the other, and each would build the same document anew.
+	// settled is how long definitions must be unchanged before documents are built ahead of requests: an
+	// operator's definitions are created one after the other, and each would cause another build of the same
+	// document.
 	settled = 5 * time.Second
-	// share is the part of one processor that is used to build ahead, as its reciprocal.
+	// share is the part of one processor that building ahead uses, as its reciprocal.
 	share = 5
 	// mostAhead bounds the documents that are built ahead, in bytes.
 	mostAhead = 6 << 20
 )
 
-// Run builds the documents of v3 that are missing, ahead of their first requests, until ctx
-// ends. It works after definitions have changed, and lets requests that wait for a document go first. Nothing
-// waits for Run: whatever it has not built is built at the first request.
+// Run builds missing documents of v3 before they are requested, until ctx ends. It works after definitions
+// have changed, and lets builds for requests go first. No request waits for Run: a document that it has not
+// built is built at its first request.
 func (o *OpenAPI) Run(ctx context.Context) {
 	for {
 		changed := o.kinds.Changed()
@@ -30,7 +31,7 @@ func (o *OpenAPI) Run(ctx context.Context) {
 	}
 }
 
-// wait waits for d, or without end for 0. It returns false if something changed or ctx has ended.
+// wait waits for d, or for ever if d is 0. It returns false if something has changed or ctx has ended.
 func wait(ctx context.Context, changed <-chan struct{}, d time.Duration) bool {
 	var over <-chan time.Time
 	if d > 0 {
@@ -47,7 +48,7 @@ func wait(ctx context.Context, changed <-chan struct{}, d time.Duration) bool {
 	return false
 }
 
-// buildAhead builds what is missing. It returns false if something changed or ctx has ended.
+// buildAhead builds the missing documents. It returns false if something has changed or ctx has ended.
 func (o *OpenAPI) buildAhead(ctx context.Context, changed <-chan struct{}) bool {
 	s := o.describe()
 	for _, path := range s.paths {
@@ -64,7 +65,7 @@ func (o *OpenAPI) buildAhead(ctx context.Context, changed <-chan struct{}) bool 
 		}
 		begun := time.Now()
 		b, err := o.buildDocument(g, doc)
-		if err == nil { // else the first request gets the error
+		if err == nil { // otherwise the first request gets the error
 			o.cache.keepDoc(doc, b)
 		}
 		if !wait(ctx, changed, (share-1)*time.Since(begun)+time.Millisecond) {

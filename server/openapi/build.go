@@ -26,16 +26,16 @@ import (
 	"github.com/plinth-io/plinth/server/kind/builtin"
 )
 
-// builtinTypes are the schemas for v3 of all types that definitionsOfTypes knows. A builder writes to
-// them, always the same, so mu is held until what it has built is encoded.
+// builtinTypes has the schemas for v3 of all types in definitionsOfTypes. Every builder writes the same
+// values to them, so mu is held until the result of a build is encoded.
 type builtinTypes struct {
 	mu      sync.Mutex
 	namer   *apiopenapi.DefinitionNamer
 	schemas map[string]common.OpenAPIDefinition
 }
 
-// Together these schemas take ten megabytes, and they are rarely needed: for documents that are not prebuilt.
-// So they may be collected while no document is built.
+// The schemas take ten megabytes, and only documents that are not prebuilt need them. So the garbage
+// collector may free them while no document is built.
 var keptTypes struct {
 	mu    sync.Mutex
 	types weak.Pointer[builtinTypes]
@@ -56,7 +56,7 @@ func typesOfAll() *builtinTypes {
 	return t
 }
 
-// definitionsOfTypes are the schemas of upstream's types and of plinth's own.
+// definitionsOfTypes returns the schemas of upstream's types and of plinth's own.
 func definitionsOfTypes(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	all := builtinopenapi.GetOpenAPIDefinitions(ref)
 	maps.Copy(all, historyv1.OpenAPIDefinitions(ref))
@@ -131,7 +131,7 @@ func (g *groupVersion) buildBuiltin(types *builtinTypes) (*spec3.OpenAPI, error)
 	return doc, nil
 }
 
-// leaveOwnKinds leaves, of the kinds that types of all groups have, those of the group version and of the core
+// leaveOwnKinds removes kinds from types that all groups have, except the group version's own and the core's
 // (upstream: k8s.io/apiserver/pkg/server/routes/openapi.go).
 func (g *groupVersion) leaveOwnKinds(doc *spec3.OpenAPI) {
 	if g.version == "" || doc.Components == nil {
@@ -190,13 +190,13 @@ func (s *description) buildBuiltinV2() (*spec.Swagger, error) {
 	for name, schema := range events.Definitions {
 		doc.Definitions[name] = schema
 	}
-	// Clients of v2 choke on defaults of objects, as upstream found out.
+	// Clients of v2 cannot read defaults that are objects, as upstream found out.
 	doc.Definitions = handler.PruneDefaults(doc.Definitions)
 	return doc, nil
 }
 
-// watchEvent is the type of the items in the stream of a watch. No route names it, because the
-// same routes answer with lists, but generated clients need it.
+// watchEvent is the type of the items in the stream of a watch. No route refers to it, because the same
+// routes answer with lists, but generated clients need it.
 var (
 	watchEvent    = metav1.WatchEvent{}.OpenAPIModelName()
 	deleteOptions = metav1.DeleteOptions{}.OpenAPIModelName()

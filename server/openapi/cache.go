@@ -7,23 +7,23 @@ import (
 	"sync"
 )
 
-// cache holds built documents, compressed. A build needs many times the memory of its result,
-// so only one build for requests runs at a time, and one beside it that OpenAPI.Run makes.
+// cache has the built documents, compressed. A build needs many times the memory of its result, so at most
+// one build for requests runs at a time, and in addition at most one of OpenAPI.Run.
 type cache struct {
-	building chan struct{} // has room while no build for a request runs
+	building chan struct{} // has a free place while no build for a request runs
 
 	mu     sync.Mutex
 	docs   map[document]*kept          // of v3; guarded by mu
 	size   int                         // of docs; guarded by mu
 	uses   int64                       // of docs; guarded by mu
-	shared map[[sha256.Size]byte]chunk // in several docs, by their plain text; guarded by mu
+	shared map[[sha256.Size]byte]chunk // chunks of several docs, by the hash of their plain text; guarded by mu
 	parts  map[partKey]*part           // of v2; guarded by mu
 }
 
 // kept is a document of v3.
 type kept struct {
 	body body
-	size int   // its bytes that are not shared
+	size int   // bytes that it does not share
 	used int64 // cache.uses at its last use
 }
 
@@ -41,8 +41,8 @@ func newCache() cache {
 	}
 }
 
-// built returns the result of find, or else of build. Only one build runs at a time; others wait
-// until it is over or ctx ends. build keeps its result where find finds it.
+// built returns the result of find or, if that finds nothing, of build. At most one build runs at a time;
+// other callers wait for its end or for ctx. build stores its result where find finds it.
 func built[T any](ctx context.Context, c *cache, find func() (T, bool), build func() (T, error)) (T, error) {
 	if v, ok := find(); ok {
 		return v, nil
@@ -60,17 +60,18 @@ func built[T any](ctx context.Context, c *cache, find func() (T, bool), build fu
 	return build()
 }
 
-// The types that documents of custom resources share come one after the other, since schemas are
-// sorted. firstShared begins the first of them, lastShared the last.
+// The types that documents of custom resources share are next to each other, because schemas are sorted.
+// firstShared is the beginning of the first one, lastShared that of the last one.
 var (
 	firstShared = []byte(`"io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions":{`)
 	lastShared  = []byte(`"io.k8s.apimachinery.pkg.apis.meta.v1.Time":{`)
 )
 
-// mostShared is how many shared chunks are kept. There are two or three.
+// mostShared is the most shared chunks. There are two or three.
 const mostShared = 32
 
-// pack compresses the JSON of a document of v3. A third of a small one is a chunk that all share.
+// pack compresses the JSON of a document of v3. A third of a small document is a chunk that all documents
+// share.
 func (c *cache) pack(text []byte) body {
 	begin := bytes.Index(text, firstShared)
 	if begin < 0 {
@@ -83,7 +84,7 @@ func (c *cache) pack(text []byte) body {
 	return body{deflate(text[:begin]), c.share(text[begin:end]), deflate(text[end:])}
 }
 
-// share compresses a text that is in other documents too. The result is the same for the same text.
+// share compresses a text that other documents contain, too. Equal texts have equal results.
 func (c *cache) share(text []byte) chunk {
 	sum := sha256.Sum256(text)
 	c.mu.Lock()
@@ -103,7 +104,7 @@ func (c *cache) share(text []byte) chunk {
 	return found
 }
 
-// idle waits until no build for a request runs. It returns false if ctx ends before.
+// idle waits until no build for a request runs. It returns false if ctx ends first.
 func (c *cache) idle(ctx context.Context) bool {
 	select {
 	case c.building <- struct{}{}:
@@ -126,7 +127,7 @@ func (c *cache) findDoc(doc document) (body, bool) {
 	return k.body, true
 }
 
-// keepDoc adds a document and drops the least recently used ones if there are too many.
+// keepDoc adds a document, and drops the least recently used ones if the cache is too large.
 func (c *cache) keepDoc(doc document, b body) {
 	size := 0
 	for _, piece := range b {
@@ -162,14 +163,14 @@ func (c *cache) oldest() (oldest document) {
 	return oldest
 }
 
-// has reports whether a document is kept, without counting that as a use.
+// has reports whether a document is cached. That does not count as a use.
 func (c *cache) has(doc document) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.docs[doc] != nil
 }
 
-// kept returns how many bytes the documents of v3 take.
+// kept returns the bytes of the documents of v3.
 func (c *cache) kept() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,7 +190,7 @@ func (c *cache) keepPart(key partKey, p *part) {
 	c.parts[key] = p
 }
 
-// prune drops documents and parts that s no longer has.
+// prune drops the documents and parts that s does not contain.
 func (c *cache) prune(s *description) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

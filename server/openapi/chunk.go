@@ -14,21 +14,21 @@ import (
 	"github.com/plinth-io/plinth/server/response"
 )
 
-// chunk is a deflated piece of a document. It ends at a byte boundary and refers to nothing
-// before it, so chunks can be joined without compressing again. A change of one among five
-// hundred definitions then costs the compression of that one.
+// chunk is a deflated piece of a document. It ends at a byte boundary and refers to nothing before it, so
+// chunks can be joined without new compression. When one of five hundred definitions changes, only its chunk
+// is compressed.
 type chunk struct {
 	deflated []byte
 	size     int64  // of the plain text
 	sum      uint32 // CRC-32 of the plain text
-	shift    uint32 // the factor by which size more bytes change a sum, see joinSums
-	shared   bool   // other documents have it, too; see cache.share
+	shift    uint32 // the factor by which size further bytes change a sum; see joinSums
+	shared   bool   // other documents contain it, too; see cache.share
 }
 
 var deflaters = sync.Pool{New: func() any {
 	z, err := flate.NewWriter(nil, flate.DefaultCompression)
 	if err != nil {
-		panic(err) // the compression level does not exist
+		panic(err) // the compression level is not valid
 	}
 	return z
 }}
@@ -38,7 +38,7 @@ func deflate(b []byte) chunk {
 	z := deflaters.Get().(*flate.Writer)
 	defer deflaters.Put(z)
 	z.Reset(&buf)
-	_, _ = z.Write(b) // writing to a bytes.Buffer does not fail
+	_, _ = z.Write(b) // writing to a bytes.Buffer cannot fail
 	_ = z.Flush()
 	return chunk{deflated: bytes.Clone(buf.Bytes()), size: int64(len(b)), sum: crc32.ChecksumIEEE(b), shift: shift(int64(len(b)))}
 }
@@ -46,14 +46,14 @@ func deflate(b []byte) chunk {
 // body is a document of joined chunks.
 type body []chunk
 
-// The frame of a gzip file (RFC 1952): a header that only says deflate, and after the chunks an
-// empty block that is marked as the last.
+// The frame of a gzip file (RFC 1952): a header with deflate as its method, and after the chunks an empty
+// block that is marked as the last one.
 var (
 	gzipHeader = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}
 	lastBlock  = []byte{1, 0, 0, 0xff, 0xff}
 )
 
-// gzip are the pieces of the compressed body.
+// gzip returns the pieces of the compressed body.
 func (b body) gzip() (pieces [][]byte, length int) {
 	pieces = append(pieces, gzipHeader)
 	var sum uint32
@@ -70,8 +70,8 @@ func (b body) gzip() (pieces [][]byte, length int) {
 	return pieces, length
 }
 
-// plain reads the plain text of the body. A chunk alone has no end mark, so reading one alone
-// would fail at its end.
+// plain reads the plain text of the whole body. A single chunk has no end mark, so reading it alone would
+// fail at its end.
 func (b body) plain() io.Reader {
 	readers := make([]io.Reader, 0, 2*len(b)+1)
 	for _, c := range b {
@@ -110,11 +110,11 @@ func (b body) read() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// joinSums is the CRC-32 of a text with the sum a followed by c. A sum is the remainder of a
-// polynomial; each following byte multiplies it by x to the power of 8.
+// joinSums returns the CRC-32 of a text with the sum a followed by c. A sum is the remainder of a polynomial;
+// each following byte multiplies it by x to the power of 8.
 func joinSums(a uint32, c chunk) uint32 { return multiply(a, c.shift) ^ c.sum }
 
-// shift is x to the power of 8n.
+// shift returns x to the power of 8n.
 func shift(n int64) uint32 {
 	power, square := uint32(1)<<31, uint32(1)<<23 // x to the power of 0 and of 8
 	for ; n > 0; n >>= 1 {
@@ -126,7 +126,8 @@ func shift(n int64) uint32 {
 	return power
 }
 
-// multiply two polynomials modulo that of the CRC, whose highest bits are the lowest powers.
+// multiply returns the product of two polynomials modulo that of the CRC. The highest bits are the lowest
+// powers.
 func multiply(a, b uint32) (product uint32) {
 	for bit := uint32(1) << 31; bit != 0; bit >>= 1 {
 		if a&bit != 0 {

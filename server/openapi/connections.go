@@ -77,7 +77,7 @@ func (o *operations) connections(path string, s *kind.Subresource, suffix string
 	}
 }
 
-// queryOf are the query parameters from which options in hub form are decoded.
+// queryOf returns the query parameters from which options in hub form are decoded.
 func (o *operations) queryOf(options runtime.Object) ([]common.Parameter, error) {
 	gvk := o.k.GVK(o.g.version).GroupVersion().WithKind(reflect.TypeOf(options).Elem().Name())
 	obj, err := o.k.Codec.Objects(context.Background()).Creater.New(gvk)

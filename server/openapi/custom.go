@@ -9,7 +9,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// buildCustom describes each custom resource of a group version.
+// buildCustom builds the document of each custom resource in a group version.
 func (g *groupVersion) buildCustom() (specs []*spec3.OpenAPI, err error) {
 	for _, k := range g.kinds {
 		if k.Custom == nil {

@@ -18,29 +18,28 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// description is the input of documents: the group versions of one Set, and the paths above
-// them.
+// description is the input of all documents: the group versions of one Set, and the paths above them.
 type description struct {
 	generation  int64
 	groups      map[string]*groupVersion // by path: "api/v1", "apis/apps/v1", "apis/apps"
 	paths       []string                 // of groups, sorted
 	definitions []*definition            // in the order of the first of their Kinds
 	builtin     string                   // identifies the built-in Kinds
-	inputs      string                   // of what describes the built-in Kinds, see groupVersion.inputs
-	hash        string                   // of all
-	ids         map[string]bool          // of definitions and of the built-in Kinds
+	inputs      string                   // hash of the inputs of the built-in Kinds; see groupVersion.inputs
+	hash        string                   // of everything
+	ids         map[string]bool          // ids of definitions and of the built-in Kinds
 	index       func() ([]byte, error)   // the index of v3
 	media       *media
 }
 
-// groupVersion is the input of one document of v3. The documents of a group alone and of the
-// paths above groups have no Kinds.
+// groupVersion is the input of one document of v3. The documents of groups, and of paths above groups, have
+// no Kinds.
 type groupVersion struct {
 	path, group, version string
 	kinds                []*kind.Kind
 	media                *media
-	inputs               string // hash of all that the document depends on but the program
-	hash                 string // of both
+	inputs               string // hash of everything that the document depends on, except the program
+	hash                 string // hash of inputs and program
 }
 
 // definition is one CustomResourceDefinition with its served versions.
@@ -49,8 +48,8 @@ type definition struct {
 	versions []string
 }
 
-// describe makes the description of set with media types m, and of the routes at the paths others.
-// Group versions that have not changed are taken from old, which may be nil.
+// describe makes the description of set with the media types m and the routes at the paths others. It takes
+// unchanged group versions from old, which may be nil.
 func describe(set *kind.Set, m *media, others []string, old *description) *description {
 	s := &description{generation: set.Generation, groups: map[string]*groupVersion{}, ids: map[string]bool{}, media: m}
 	s.index = sync.OnceValues(s.makeIndex)
@@ -107,7 +106,7 @@ func (s *description) sum(old *description) {
 	}
 }
 
-// same is the group version of s with the same path and Kinds as g; nil if there is none.
+// same returns the group version of s with the same path and Kinds as g; nil if there is none.
 func (s *description) same(g *groupVersion) *groupVersion {
 	if s == nil || s.groups[g.path] == nil || !slices.Equal(s.groups[g.path].kinds, g.kinds) {
 		return nil
@@ -157,8 +156,8 @@ func (g *groupVersion) custom() bool {
 	return len(g.kinds) > 0 && !slices.ContainsFunc(g.kinds, func(k *kind.Kind) bool { return k.Custom == nil })
 }
 
-// sum computes the hashes of everything that the document depends on: the program, which has the
-// schemas of built-in Kinds, the definitions of the others, and the fields of the Kinds.
+// sum computes the hashes of everything that the document depends on: the program, which contains the schemas
+// of built-in Kinds, the definitions of the other Kinds, and the fields of all Kinds.
 func (g *groupVersion) sum() {
 	h := sha512.New()
 	fmt.Fprintln(h, g.path, g.media)

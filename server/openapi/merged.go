@@ -11,8 +11,8 @@ import (
 	"github.com/plinth-io/plinth/server/response"
 )
 
-// MergedIndex serves the index of OpenAPI v3 that own has, with further documents in it: more
-// returns their URLs by their names. Without any, own answers itself.
+// MergedIndex serves the index of OpenAPI v3 of own, with the further documents of more, which returns their
+// URLs by their names. If there are none, own answers the request itself.
 func MergedIndex(own http.Handler, more func() map[string]string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		documents := more()
@@ -29,8 +29,8 @@ func MergedIndex(own http.Handler, more func() map[string]string) http.Handler {
 	})
 }
 
-// mergedIndex asks own for its index with GET and without headers, whatever the request has:
-// the index is the same for all, and it must come whole.
+// mergedIndex requests the index of own with GET and without the request's headers, because the index is the
+// same for all clients and must be complete.
 func mergedIndex(own http.Handler, r *http.Request, more map[string]string) ([]byte, error) {
 	r = r.Clone(r.Context())
 	r.Method, r.Header = http.MethodGet, http.Header{}

@@ -1,17 +1,16 @@
-// Package openapi serves the schemas of all resources: OpenAPI v3 with one document per group
-// version, and v2 with everything in one document.
+// Package openapi serves the schemas of all resources: OpenAPI v3 with one document for each group version,
+// and v2 with everything in one document.
 //
-// The documents of built-in kinds are part of the program, see prebuilt.go. A document of custom
-// resources is built once: by Run when its definitions have settled, or else at its first
-// request. Only compressed bytes stay in memory. The URLs in the v3 index carry a hash of the
-// inputs of a document, not of the document, so that the index needs no build.
+// The documents of built-in kinds are part of the program; see prebuilt.go. A document of custom resources is
+// built once: by Run when its definitions have settled, or else at its first request. Only compressed bytes
+// stay in memory. The URLs in the v3 index contain a hash of the inputs of a document, not of the document,
+// so that the index needs no build.
 //
-// At most two builds run at a time, one for requests and one of Run; other requests wait, and
-// hold nothing meanwhile. An answer is sent from the compressed bytes that are kept, which all requests
-// share.
+// At most two builds run at a time: one for requests, and one of Run. Other requests wait, and hold no memory
+// while they do. Answers are sent from the cached compressed bytes, which all requests share.
 //
-// The package owns the documents and their cache. It learns what is served from a
-// kind.Registry only, and does not know how definitions become Kinds.
+// The package owns the documents and their cache. It learns only from a kind.Registry what is served, and
+// does not know how definitions become Kinds.
 package openapi
 
 import (
@@ -31,27 +30,27 @@ import (
 	"github.com/plinth-io/plinth/server/response"
 )
 
-// OpenAPI answers for /openapi/v2, /openapi/v3 and what is below.
+// OpenAPI serves /openapi/v2, /openapi/v3 and the paths below.
 type OpenAPI struct {
-	// CBOR says that CBOR is among the media types. It is set before the first request.
+	// CBOR reports whether CBOR is one of the media types. It is set before the first request.
 	CBOR bool
 
 	kinds  *kind.Registry
-	others []string // paths of routes that are not the API's
+	others []string // paths of routes outside the API
 	cache  cache
 
 	mu      sync.Mutex
-	current *description // of the newest generation that was asked for; guarded by mu
+	current *description // of the newest requested generation; guarded by mu
 }
 
-// New returns a handler that describes the Kinds of a registry. others are the paths outside
-// the API that are served and that upstream describes.
+// New returns a handler for the Kinds of a registry. others are the served paths outside the API that
+// upstream describes, too.
 func New(kinds *kind.Registry, others ...string) *OpenAPI {
 	return &OpenAPI{kinds: kinds, others: others, cache: newCache()}
 }
 
-// format is one encoding of a document. accept are the subtypes of application/ in Accept that
-// select it, contentType is the Content-Type of the answer.
+// format is one encoding of a document. accept has the subtypes of application/ that select it in an Accept
+// header; contentType is the Content-Type of the answer.
 type format struct {
 	name        string
 	accept      []string
@@ -77,12 +76,12 @@ func (o *OpenAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// newer bounds the wait for a definition to get from the log to the registry, which normally
-// takes a moment.
+// newer is the longest wait for a definition to get from the log to the registry, which normally takes a
+// moment.
 const newer = 5 * time.Second
 
-// serve answers from the registry's present Kinds. If a definition is newer than the registry,
-// serve waits for the registry and begins again, with what was built before.
+// serve answers from the registry's present Kinds. If a definition is newer than the registry, it waits for
+// the registry and begins again; what was built before stays.
 func (o *OpenAPI) serve(w http.ResponseWriter, r *http.Request) error {
 	for {
 		changed := o.kinds.Changed()
@@ -108,7 +107,7 @@ func waitFor(ctx context.Context, changed <-chan struct{}) bool {
 	return false
 }
 
-// answer writes nothing if it returns an error.
+// answer writes the answer, and nothing if it returns an error.
 func (o *OpenAPI) answer(w http.ResponseWriter, r *http.Request, s *description) error {
 	path := strings.TrimPrefix(r.URL.Path, "/openapi/")
 	switch group, isGroup := strings.CutPrefix(path, "v3/"); {
@@ -147,7 +146,7 @@ func (o *OpenAPI) serveV2(w http.ResponseWriter, r *http.Request, s *description
 	return send(w, r, f, s.hash, nil, func() (body, error) { return o.v2(r.Context(), s, f.name) })
 }
 
-// send answers with a document, unless the client has it already. header are further headers.
+// send answers with a document, unless the client already has it. header has further headers.
 func send(w http.ResponseWriter, r *http.Request, f format, hash string, header http.Header, get func() (body, error)) error {
 	var b body
 	has := hasAlready(r, hash)
@@ -168,7 +167,7 @@ func send(w http.ResponseWriter, r *http.Request, f format, hash string, header 
 	return b.write(w, r)
 }
 
-// hasAlready reports whether the client has the document of that hash (RFC 9110, 13.1.2).
+// hasAlready reports whether the client has the document with that hash (RFC 9110, 13.1.2).
 func hasAlready(r *http.Request, hash string) bool {
 	for _, header := range r.Header.Values("If-None-Match") {
 		for tag := range strings.SplitSeq(header, ",") {
@@ -181,8 +180,8 @@ func hasAlready(r *http.Request, hash string) bool {
 	return false
 }
 
-// accepted returns the format that the client prefers. If the client accepts none, the answer
-// is 406 with vary and without a body, as upstream.
+// accepted returns the format that the client prefers. If the client accepts none, it answers 406 with the
+// header Vary and without a body, as upstream does.
 func accepted(w http.ResponseWriter, r *http.Request, formats []format, vary ...string) (format, bool) {
 	f, ok := negotiate(r.Header.Get("Accept"), formats)
 	if !ok {

@@ -54,7 +54,7 @@ var (
 	}
 )
 
-// operations are all routes of one Kind in one version.
+// operations has all routes of one Kind in one version.
 type operations struct {
 	g      *groupVersion
 	k      *kind.Kind
@@ -112,7 +112,7 @@ func (o *operations) subresourceModel(s *kind.Subresource) (any, schema.GroupVer
 	return obj, s.GVK, nil
 }
 
-// allNamespaces adds the collection across namespaces; a virtual resource has none.
+// allNamespaces adds the collection in all namespaces. A virtual resource has none.
 func (o *operations) allNamespaces(path string) {
 	if o.k.Can("list") {
 		o.add(route{
@@ -123,7 +123,7 @@ func (o *operations) allNamespaces(path string) {
 	}
 }
 
-// listed describes the operation that lists, and watches what can be watched.
+// listed returns the description of the operation that lists, and that watches if the Kind can be watched.
 func (o *operations) listed() string {
 	if o.k.Can("watch") {
 		return "list or watch objects of kind " + o.k.Kind
@@ -167,7 +167,7 @@ func (o *operations) object(path, subresource string, model any, gvk schema.Grou
 	for _, verb := range verbs {
 		r := route{path: path, gvk: gvk, answer: model, answers: []int{200, 201}}
 		if verb == "create" && subresource == "" {
-			continue // the collection has it
+			continue // the collection has this operation
 		}
 		switch verb {
 		case "get":
@@ -188,7 +188,7 @@ func (o *operations) object(path, subresource string, model any, gvk schema.Grou
 			r.method, r.action, r.id, r.description = "DELETE", "delete", o.id("delete", "", suffix), "delete"+endpoints.GetArticleForNoun(o.k.Kind, " ")+o.k.Kind
 			r.parameters, r.consumes, r.body = join(deleteParameters, optionsParameter), anyMediaType, &metav1.DeleteOptions{}
 			r.answers = []int{200, 202}
-			if !o.k.ReturnsDeleted(o.g.version) || o.k.Hooks.MarkTerminating != nil { // namespaces: as upstream describes it
+			if !o.k.ReturnsDeleted(o.g.version) || o.k.Hooks.MarkTerminating != nil { // for namespaces, as upstream describes it
 				r.answer = &metav1.Status{}
 			}
 		default:
@@ -222,7 +222,7 @@ func (o *operations) add(r route) {
 
 func (o *operations) tag() string { return uncapitalized(o.groupName()) + "_" + o.g.version }
 
-// id is upstream's operation ID, from which generated clients make method names.
+// id returns upstream's operation ID, from which generated clients derive method names.
 func (o *operations) id(verb, collection, rest string) string {
 	return verb + o.groupName() + camel(o.g.version) + collection + rest
 }
@@ -241,7 +241,7 @@ func (o *operations) scope() string {
 	return ""
 }
 
-// camel joins the words of s, each with a capital.
+// camel joins the words of s with a capital letter each.
 func camel(s string) string {
 	var b strings.Builder
 	start := true
@@ -265,7 +265,7 @@ func join(list []common.Parameter, more ...common.Parameter) []common.Parameter 
 	return append(list[:len(list):len(list)], more...)
 }
 
-// without merges two lists of parameters without duplicates and without the given names.
+// without merges two lists of parameters, without duplicates and without the parameters names.
 func without(a, b []common.Parameter, names ...string) []common.Parameter {
 	seen := map[string]bool{}
 	for _, name := range names {

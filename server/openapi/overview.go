@@ -6,8 +6,8 @@ import (
 	"k8s.io/kubernetes/pkg/serviceaccount"
 )
 
-// overview is the route of a document that is not a resource's: discovery, the version, or the
-// issuer of tokens.
+// overview returns the route of a document that belongs to no resource: discovery, the version, or the issuer
+// of tokens.
 func (g *groupVersion) overview() *route {
 	mediaTypes := withoutCBOR.objects
 	r := &route{method: "GET", path: "/" + g.path + "/", consumes: mediaTypes, produces: mediaTypes, answers: []int{200}}

@@ -15,7 +15,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// builtinPart is the part of all built-in Kinds.
+// builtinPart returns the part of all built-in Kinds.
 func (s *description) builtinPart() (*part, error) {
 	if p, err := s.prebuiltPart(); p != nil || err != nil {
 		return p, err
@@ -56,8 +56,8 @@ func headOf(doc *spec.Swagger) ([]byte, error) {
 	return append([]byte{'{'}, encodeMembers(members)...), nil
 }
 
-// part is the part of a definition. It is empty for a definition that cannot be described, so
-// that the others still are.
+// part returns the part of a definition. It is empty if the definition cannot be described, so that the other
+// definitions still are.
 func (d *definition) part(builtin *part) (*part, error) {
 	doc, err := d.buildV2()
 	if errors.Is(err, kind.ErrReplaced) {
@@ -69,9 +69,9 @@ func (d *definition) part(builtin *part) (*part, error) {
 	return newPart(doc, builtin)
 }
 
-// newPart encodes doc without the types that builtin has: metadata, options and Scale. Types of
-// the same name are the same. The exception is a definition whose group makes its type's name
-// that of a built-in type; the built-in type is then used.
+// newPart encodes doc without the types that builtin contains: metadata, options and Scale. Types of the same
+// name are equal, with one exception: if a definition's group makes the name of its type that of a built-in
+// type, the built-in type is used.
 func newPart(doc *spec.Swagger, builtin *part) (*part, error) {
 	p := &part{parameters: map[string]json.RawMessage{}}
 	paths, definitions := map[string]json.RawMessage{}, map[string]json.RawMessage{}
@@ -116,7 +116,7 @@ func encodeMembers(members map[string]json.RawMessage) []byte {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		quoted, _ := json.Marshal(name) // encoding a string does not fail
+		quoted, _ := json.Marshal(name) // a string can be encoded
 		b.Write(quoted)
 		b.WriteByte(':')
 		b.Write(members[name])

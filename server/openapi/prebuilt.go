@@ -13,24 +13,24 @@ import (
 	"sync"
 )
 
-// The documents of built-in Kinds depend on the program and its flags only, and building all of them
-// takes seconds. So those of a server with the default flags are in the program. They are found
-// by a hash of their inputs; a document with other inputs, by other flags, is built at its first
-// request. A test of package server checks that they are what is built. After an upgrade of Kubernetes
-// or a change of what is described:
+// The documents of built-in Kinds depend only on the program and its flags, and building all of them
+// takes seconds. So the program contains those of a server with default flags. It finds them by a hash
+// of their inputs; other flags make other inputs, whose documents are built at their first request. A
+// test of package server checks that the prebuilt documents equal what is built. After an upgrade of
+// Kubernetes or a change of the descriptions, run:
 //
 //go:generate go test .. -run ^TestPrebuiltDocuments$ -update
 //go:embed prebuilt.zip
 var prebuiltZip []byte
 
-// prebuiltKey identifies a file of the archive: its name, and in its comment the inputs.
+// prebuiltKey identifies a file of the archive by its name and by its inputs, which are its comment.
 type prebuiltKey struct{ name, inputs string }
 
-// prebuilt are the files of the archive. They stay in the program's file, outside the heap.
+// prebuilt has the files of the archive. They stay in the program's file, outside the heap.
 var prebuilt = sync.OnceValue(func() map[prebuiltKey]chunk {
 	files, err := zip.NewReader(bytes.NewReader(prebuiltZip), int64(len(prebuiltZip)))
 	if err != nil {
-		panic(fmt.Sprintf("prebuilt.zip: %v", err)) // it is part of the program
+		panic(fmt.Sprintf("prebuilt.zip: %v", err)) // the archive is part of the program
 	}
 	found := make(map[prebuiltKey]chunk, len(files.File))
 	for _, f := range files.File {
@@ -45,7 +45,7 @@ var prebuilt = sync.OnceValue(func() map[prebuiltKey]chunk {
 	return found
 })
 
-// prebuiltDoc returns a document of v3, if the program has it.
+// prebuilt returns a document of v3, if the program contains it.
 func (g *groupVersion) prebuilt(format string) (chunk, bool) {
 	c, ok := prebuilt()[prebuiltKey{nameOfDoc(g.path, format), g.inputs}]
 	return c, ok
@@ -61,14 +61,14 @@ const (
 	v2Proto       = "v2/all.proto"
 )
 
-// restOfV2 is what a part has beside its chunks.
+// restOfV2 is what a part has in addition to its chunks.
 type restOfV2 struct {
 	Head       []byte
 	Parameters map[string]json.RawMessage
 	Names      []string
 }
 
-// prebuiltPart returns the part of the built-in Kinds; nil if the program does not have it.
+// prebuiltPart returns the part of the built-in Kinds; nil if the program does not contain it.
 func (s *description) prebuiltPart() (*part, error) {
 	pieces := prebuilt()
 	packed, ok := pieces[prebuiltKey{v2Rest, s.inputs}]
@@ -93,8 +93,8 @@ func (s *description) prebuiltPart() (*part, error) {
 	return p, nil
 }
 
-// Prebuild builds the documents of the built-in Kinds that the registry has now, and writes
-// them as an archive for prebuilt.zip. Nothing may build documents meanwhile.
+// Prebuild builds the documents of the registry's built-in Kinds, and writes them as an archive for
+// prebuilt.zip. Nothing else may build documents at the same time.
 func (o *OpenAPI) Prebuild(w io.Writer) error {
 	s := o.describe()
 	types := typesOfAll() // for all documents
@@ -155,7 +155,7 @@ func (a archive) addV2(s *description) error {
 	return nil
 }
 
-// add adds a file that other programs can read, too: a chunk with the end that it lacks.
+// add adds a chunk, completed with an end so that other programs can read the file.
 func (a archive) add(name, inputs string, c chunk) error {
 	w, err := a.files.CreateRaw(&zip.FileHeader{
 		Name: name, Comment: inputs, Method: zip.Deflate, CRC32: c.sum,

@@ -33,8 +33,8 @@ func (r *route) Produces() []string                 { return r.produces }
 func (r *route) RequestPayloadSample() interface{}  { return r.body }
 func (r *route) ResponsePayloadSample() interface{} { return r.answer }
 
-// Metadata are the extensions by which kubectl finds the operations of a kind. Routes without a
-// kind have none.
+// Metadata returns the extensions by which kubectl finds the operations of a kind. Routes without a kind have
+// none.
 func (r *route) Metadata() map[string]interface{} {
 	if r.action == "" {
 		return nil
@@ -92,7 +92,7 @@ func (c container) RootPath() string                   { return c.root }
 func (c container) PathParameters() []common.Parameter { return nil }
 func (c container) Routes() []common.Route             { return c.routes }
 
-// optionParameters are the query parameters of one of upstream's types of options.
+// optionParameters returns the query parameters of one of upstream's option types.
 func optionParameters(options any, help map[string]string) []common.Parameter {
 	var out []common.Parameter
 	t := reflect.TypeOf(options)
@@ -106,7 +106,7 @@ func optionParameters(options any, help map[string]string) []common.Parameter {
 	return out
 }
 
-// queryType is the type of a query parameter; empty for nested objects, which are none.
+// queryType returns the type of a query parameter; empty for nested objects, which are not parameters.
 func queryType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice:

@@ -7,26 +7,26 @@ import (
 	"maps"
 )
 
-// The document of v2 describes everything, so it changes with every definition. It is joined
-// from parts: one for the built-in Kinds, and one for each definition. Parts are kept, and only
-// the parts of changed definitions are built again.
+// The document of v2 describes everything, so it changes with every definition. It is joined from parts: one
+// for the built-in Kinds, and one for each definition. Parts are cached, and only those of changed
+// definitions are built again.
 
 // partKey identifies a part. Parts with equal keys are equal.
 type partKey struct {
-	id     string // of a definition, or of the built-in Kinds
+	id     string // id of a definition, or of the built-in Kinds
 	format string
 }
 
-// part is the contribution of one definition, or of the built-in Kinds, to the document.
+// part is what one definition, or all built-in Kinds, contribute to the document.
 type part struct {
-	// For JSON: members of objects, without the braces, and the parameters that operations
-	// share, by the hashes that are their names.
-	head        []byte // built-in Kinds only: all members but those below
+	// For JSON: members of objects, without the braces, and the parameters that operations share, by the
+	// hashes that are their names.
+	head        []byte // built-in Kinds only: all members except those below
 	paths       chunk
 	definitions chunk
 	parameters  map[string]json.RawMessage
-	names       map[string]bool // built-in Kinds only: of the definitions
-	// For protobuf: a parser merges messages that follow each other.
+	names       map[string]bool // built-in Kinds only: names of the definitions
+	// For protobuf: a parser merges consecutive messages.
 	proto chunk
 }
 
@@ -62,7 +62,7 @@ func (o *OpenAPI) v2(ctx context.Context, s *description, format string) (body, 
 	return b, nil
 }
 
-// part returns the part of that key, which build makes if it is not kept.
+// part returns the part of that key. build makes it if it is not cached.
 func (o *OpenAPI) part(ctx context.Context, key partKey, build func() (*part, error)) (*part, error) {
 	find := func() (*part, bool) { return o.cache.findPart(key) }
 	return built(ctx, &o.cache, find, func() (*part, error) {

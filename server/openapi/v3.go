@@ -24,10 +24,9 @@ func (s *description) serveOwnIndex(w http.ResponseWriter, r *http.Request) erro
 	return nil
 }
 
-// serveIndex writes an index of documents. As upstream, the media type is guessed whatever the
-// client accepts, and Last-Modified is the time of the answer. A client that asks again within
-// the same second would then be told 304, although a definition may have been added. So
-// serveIndex never answers 304.
+// serveIndex writes an index of documents. As in upstream, the media type is guessed, whatever the client
+// accepts, and Last-Modified is the time of the answer. serveIndex never answers 304: a client that asks
+// again within the same second would get it even if a definition has been added in between.
 func serveIndex(w http.ResponseWriter, r *http.Request, index []byte) {
 	if r.Header.Get("If-Modified-Since") != "" {
 		r = r.Clone(r.Context())
@@ -36,8 +35,8 @@ func serveIndex(w http.ResponseWriter, r *http.Request, index []byte) {
 	http.ServeContent(w, r, r.URL.Path, time.Now(), bytes.NewReader(index))
 }
 
-// serveGroup answers a request with the right hash in a way that lets clients keep the
-// document for good, and sends one with an older hash to the newer document.
+// serveGroup serves a document. If the request has the right hash, clients may cache the document for ever;
+// if it has an older hash, serveGroup redirects to the newer document.
 func (o *OpenAPI) serveGroup(w http.ResponseWriter, r *http.Request, g *groupVersion) error {
 	f, ok := accepted(w, r, v3Formats, "Accept")
 	if !ok {
@@ -89,7 +88,7 @@ func (o *OpenAPI) buildDocument(g *groupVersion, doc document) (body, error) {
 	return o.cache.pack(text), nil
 }
 
-// buildProto takes the JSON from the cache when it is only the protobuf that is missing.
+// buildProto reads the JSON from the cache if only the protobuf is missing.
 func (o *OpenAPI) buildProto(g *groupVersion, doc document) ([]byte, error) {
 	doc.format = "json"
 	var text []byte

@@ -56,7 +56,7 @@ type Config struct {
 	// Transport reaches other servers, trusts them alone, and shows them the certificate of one.
 	Transport http.RoundTripper
 	Beat      time.Duration // Beat
-	Log       *slog.Logger
+	Logger    *slog.Logger
 }
 
 // Peers are the servers on one database, seen from one.
@@ -164,7 +164,7 @@ func (p *Peers) tell(ctx context.Context, o cluster.Other) {
 	for {
 		err := p.send(ctx, o)
 		if err != nil && ctx.Err() == nil {
-			p.c.Log.Debug("another server could not be told of a change; it finds it by itself", "server", o.Identity, "address", o.Tell, "err", err)
+			p.c.Logger.Debug("another server could not be told of a change; it finds it by itself", "server", o.Identity, "address", o.Tell, "err", err)
 		}
 		p.mu.Lock()
 		l := p.lines[o.Identity]
@@ -252,7 +252,7 @@ func (p *Peers) judge(others []cluster.Other) {
 		}
 	}
 	if all != p.all {
-		p.c.Log.Debug("whether all other servers tell this one when they write", "all", all, "others", len(others))
+		p.c.Logger.Debug("whether all other servers tell this one when they write", "all", all, "others", len(others))
 	}
 	p.all = all
 	p.c.Store.AllTell(all)

@@ -84,7 +84,7 @@ func newPeers(t *testing.T, n *network, identities ...string) (all []*Peers) {
 		for _, other := range identities {
 			putLease(t, store, other, other+":6443")
 		}
-		p := New(Config{Store: store, Identity: identity, Transport: n, Beat: 50 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+		p := New(Config{Store: store, Identity: identity, Transport: n, Beat: 50 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 		n.set(func() { n.at[identity+":6443"] = p })
 		all = append(all, p)
 	}

@@ -20,9 +20,8 @@ const (
 	Most  = 5 * time.Second
 )
 
-// ErrTold is wrapped by errors that need no log record, because an object's condition has
-// them.
-var ErrTold = errors.New("told in the object's status")
+// ErrReported is wrapped by errors that need no log record, because a condition of the object reports them.
+var ErrReported = errors.New("told in the object's status")
 
 // Queue holds names, each of them once.
 type Queue = workqueue.TypedRateLimitingInterface[string]
@@ -40,7 +39,7 @@ func NewNamedQueue(name string, first, most time.Duration) Queue {
 
 // Work calls do with the names in queue until the queue is shut down. A name that fails is
 // tried again; of its failures in a row the first is logged. kind is what the names are of.
-func Work(ctx context.Context, log *slog.Logger, kind string, queue Queue, do func(context.Context, string) error) {
+func Work(ctx context.Context, logger *slog.Logger, kind string, queue Queue, do func(context.Context, string) error) {
 	for {
 		name, quit := queue.Get()
 		if quit {
@@ -51,8 +50,8 @@ func Work(ctx context.Context, log *slog.Logger, kind string, queue Queue, do fu
 		if err == nil || ctx.Err() != nil {
 			queue.Forget(name)
 		} else {
-			if first && !errors.Is(err, ErrTold) { // what a caller has made may fail for ever
-				log.Warn("object could not be reconciled; it is tried again", "kind", kind, "name", name, "err", err)
+			if first && !errors.Is(err, ErrReported) { // what a caller has made may fail for ever
+				logger.Warn("object could not be reconciled; it is tried again", "kind", kind, "name", name, "err", err)
 			}
 			queue.AddRateLimited(name)
 		}
@@ -63,3 +62,15 @@ func Work(ctx context.Context, log *slog.Logger, kind string, queue Queue, do fu
 // Overtaken tells whether a write failed because its object has been deleted or changed
 // meanwhile. A reconciler passes over it: the other change comes by as well.
 func Overtaken(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
+
+// minMessagePause is the shortest pause between two writes that differ only in the message of a failure.
+const minMessagePause = time.Second
+
+// MessageDue reports whether a failure is worth another write because its message has changed. The message of
+// some failures changes with every try, for example if it names the port of a connection, and each write
+// costs a row, and an event for every watch. The pause between two writes is as long as the failure had
+// lasted at the first of them, but at most most, so that it doubles each time. It is computed from what is
+// stored, so that it holds for all servers of a database together, and across restarts.
+func MessageDue(since, written, now time.Time, most time.Duration) bool {
+	return now.Sub(written) >= min(max(written.Sub(since), minMessagePause), most)
+}

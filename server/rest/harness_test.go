@@ -239,7 +239,7 @@ const definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions
 func (h *harness) serveDefinitions() {
 	h.t.Helper()
 	d, err := definitions.New(definitions.Config{
-		Client: &clientrest.Config{Host: h.http.URL, QPS: -1}, Store: h.store, Kinds: h.kinds, DeleteAll: h.api.DeleteAll, Log: slog.New(slog.NewTextHandler(h.t.Output(), nil)),
+		Client: &clientrest.Config{Host: h.http.URL, QPS: -1}, Store: h.store, Kinds: h.kinds, DeleteAll: h.api.DeleteAll, Logger: slog.New(slog.NewTextHandler(h.t.Output(), nil)),
 	})
 	if err != nil {
 		h.t.Fatal(err)

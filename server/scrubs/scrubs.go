@@ -24,7 +24,7 @@ type Scrubber struct {
 	Pace        func(context.Context) func() // of one look
 	// Memory is what the server has in memory; see scrub.Options.
 	Memory func(ctx context.Context, revision int64) (sqlstore.Digest, error)
-	Log    *slog.Logger
+	Logger *slog.Logger
 
 	success, failure, problems, rows prometheus.Gauge
 	digest                           *prometheus.GaugeVec
@@ -66,7 +66,7 @@ func (s *Scrubber) Look(ctx context.Context) error {
 	begun, told := time.Now(), 0
 	o := scrub.Options{Transformer: s.Transformer, Memory: s.Memory, Found: func(p scrub.Problem) {
 		if told++; told <= mostTold {
-			s.Log.Error("the database is damaged", "problem", p.String())
+			s.Logger.Error("the database is damaged", "problem", p.String())
 		}
 	}}
 	o.Pace = s.Pace(ctx)
@@ -86,10 +86,10 @@ func (s *Scrubber) Look(ctx context.Context) error {
 		s.digest.WithLabelValues(strconv.FormatInt(d.Revision, 10), d.Text()).Set(1)
 	}
 	if report.Problems > 0 {
-		s.Log.Error("the database is damaged: plinth verify names all problems", "problems", report.Problems, "rows", report.Rows)
+		s.Logger.Error("the database is damaged: plinth verify names all problems", "problems", report.Problems, "rows", report.Rows)
 		return nil
 	}
-	s.Log.Info("no damage in the database", "objects", report.Objects, "rows", report.Rows, "took", time.Since(begun))
+	s.Logger.Info("no damage in the database", "objects", report.Objects, "rows", report.Rows, "took", time.Since(begun))
 	return nil
 }
 
@@ -103,10 +103,10 @@ func (s *Scrubber) fail(err error, problems int64) {
 	}
 	if again {
 		problems++
-		s.Log.Error("the database is damaged", "problem", at.Place+": the database goes away whenever that is read: "+at.Err.Error())
+		s.Logger.Error("the database is damaged", "problem", at.Place+": the database goes away whenever that is read: "+at.Err.Error())
 	}
 	if problems > 0 { // a search that ends early takes none back
 		s.problems.Set(max(metrics.ValueOf(s.problems), float64(problems)))
 	}
-	s.Log.Warn("the database could not be searched for damage; it is tried again", "err", err)
+	s.Logger.Warn("the database could not be searched for damage; it is tried again", "err", err)
 }

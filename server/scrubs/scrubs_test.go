@@ -56,7 +56,7 @@ func TestSamePlace(t *testing.T) {
 		}
 	}
 	source := &breaking{Log: log}
-	s := scrubs.New(scrubs.Scrubber{Source: source, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Pace: func(context.Context) func() { return func() {} }})
+	s := scrubs.New(scrubs.Scrubber{Source: source, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Pace: func(context.Context) func() { return func() {} }})
 	for i, turn := range []struct {
 		at       int64
 		problems int

@@ -117,16 +117,16 @@ func Open(o Options, own func(*tls.ClientHelloInfo) (*tls.Certificate, error)) (
 
 // Run takes up files that change, until ctx ends. A certificate that is broken, or not its key's,
 // does not replace a good one.
-func (c *Chooser) Run(ctx context.Context, log *slog.Logger) {
+func (c *Chooser) Run(ctx context.Context, logger *slog.Logger) {
 	var following sync.WaitGroup
 	defer following.Wait()
 	for _, f := range c.all() {
 		following.Go(func() {
-			files.Follow(ctx, log, "serving certificate", []string{f.cert, f.key}, func() error {
+			files.Follow(ctx, logger, "serving certificate", []string{f.cert, f.key}, func() error {
 				changed, err := f.load()
 				if changed {
 					c.index()
-					log.Info("took up a serving certificate", "file", f.cert, "ends", f.current.Load().Leaf.NotAfter)
+					logger.Info("took up a serving certificate", "file", f.cert, "ends", f.current.Load().Leaf.NotAfter)
 				}
 				return err
 			})

@@ -76,7 +76,7 @@ func (t *Tokens) Publish(ctx context.Context) error {
 
 // KeepPublished publishes the key again whenever that is due, until ctx ends. It logs the
 // first of several failures in a row.
-func (t *Tokens) KeepPublished(ctx context.Context, log *slog.Logger) {
+func (t *Tokens) KeepPublished(ctx context.Context, logger *slog.Logger) {
 	tick := time.NewTicker(inUseEvery / 24)
 	defer tick.Stop()
 	for failed := false; ; {
@@ -87,7 +87,7 @@ func (t *Tokens) KeepPublished(ctx context.Context, log *slog.Logger) {
 		}
 		err := t.Publish(ctx)
 		if err != nil && !failed && ctx.Err() == nil {
-			log.Warn("the key that tokens are signed with could not be published; it is tried again", "err", err)
+			logger.Warn("the key that tokens are signed with could not be published; it is tried again", "err", err)
 		}
 		failed = err != nil
 	}

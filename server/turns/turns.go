@@ -24,7 +24,7 @@ type Turn struct {
 	Every    time.Duration // the interval
 	Identity string        // of this server
 	Client   *clientrest.Config
-	Log      *slog.Logger
+	Logger   *slog.Logger
 	// Done tells, of work that leaves something behind which all servers see, that one has done it within the interval, or is
 	// at it. It is asked where the Lease cannot tell. nil: each does the work.
 	Done func() bool
@@ -68,9 +68,9 @@ func (t *Turn) Run(ctx context.Context, work func(context.Context) error) error 
 			}
 		case unknown.IsZero():
 			unknown, alone = now, now.Add(min(t.Every, mostUnknown))
-			t.Log.Warn("it is not known whose turn it is; it is asked again", "lease", t.Name, "err", err)
+			t.Logger.Warn("it is not known whose turn it is; it is asked again", "lease", t.Name, "err", err)
 		case now.After(alone) && !t.done():
-			t.Log.Warn("it is still not known whose turn it is; this server does the work, as others may", "lease", t.Name, "since", unknown, "err", err)
+			t.Logger.Warn("it is still not known whose turn it is; this server does the work, as others may", "lease", t.Name, "since", unknown, "err", err)
 			next := t.Every
 			if work(ctx) != nil {
 				next /= retries
@@ -101,7 +101,7 @@ func (t *Turn) do(ctx context.Context, work func(context.Context) error) {
 		last = time.Now().Add(t.Every/retries - t.Every)
 	}
 	if err := t.note(ctx, last); err != nil && ctx.Err() == nil {
-		t.Log.Warn("the end of some work could not be noted; it is done again later than it should be", "lease", t.Name, "err", err)
+		t.Logger.Warn("the end of some work could not be noted; it is done again later than it should be", "lease", t.Name, "err", err)
 	}
 }
 

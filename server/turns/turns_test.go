@@ -30,7 +30,7 @@ func TestClockSetBack(t *testing.T) {
 	if _, err := leases.Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	turn := turns.Turn{Name: "work", Every: 100 * time.Millisecond, Identity: "here", Client: c.Config, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	turn := turns.Turn{Name: "work", Every: 100 * time.Millisecond, Identity: "here", Client: c.Config, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	worked := false
@@ -50,7 +50,7 @@ func TestClockSetBack(t *testing.T) {
 // the same, again and again, and also when it fails.
 func TestAlone(t *testing.T) {
 	c := apitest.Open(t)
-	turn := turns.Turn{Name: "work", Every: 20 * time.Millisecond, Identity: "here", Client: c.Config, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	turn := turns.Turn{Name: "work", Every: 20 * time.Millisecond, Identity: "here", Client: c.Config, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	done := 0
@@ -87,7 +87,7 @@ func TestAloneBeside(t *testing.T) {
 	}
 	var servers sync.WaitGroup
 	for range 2 {
-		turn := turns.Turn{Name: "work", Every: 20 * time.Millisecond, Identity: "here", Client: c.Config, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Done: done}
+		turn := turns.Turn{Name: "work", Every: 20 * time.Millisecond, Identity: "here", Client: c.Config, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Done: done}
 		servers.Go(func() {
 			if err := turn.Run(ctx, func(context.Context) error {
 				mu.Lock()

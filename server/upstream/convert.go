@@ -12,15 +12,15 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-// outcome is what becomes of a key of the source.
+// outcome is the result of converting one key of the source.
 type outcome struct {
 	key     string
 	deleted bool
 	fate
-	change changelog.Change // without a key: nothing is to be written
+	change changelog.Change // without a key: nothing is written
 }
 
-// convertPage converts pairs on all processors. It fails for values that cannot be decrypted.
+// convertPage converts pairs on all processors. It fails if a value cannot be decrypted.
 func (im *Import) convertPage(ctx context.Context, page []Pair) ([]outcome, error) {
 	outcomes := make([]outcome, len(page))
 	var group errgroup.Group
@@ -56,7 +56,7 @@ func (im *Import) convert(ctx context.Context, p Pair) (outcome, error) {
 	if err != nil {
 		return o.skip(err), nil
 	}
-	if err := object.Check(key, stored); err != nil { // plinth would not read it: its name has control characters, or is another
+	if err := object.Check(key, stored); err != nil { // plinth could not read it: its name has control characters, or differs from the key's
 		return o.skip(err), nil
 	}
 	if b := at.builtin; b != nil && from != b.stored.GroupVersion() {

@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// definitions is the resource whose objects define custom resources.
+// definitions is the resource of CustomResourceDefinitions.
 var definitions = schema.GroupResource{Group: apiextensionsv1.GroupName, Resource: "customresourcedefinitions"}
 
-// Define adds the custom resource of a CustomResourceDefinition as the log has it.
+// Define adds the custom resource of a CustomResourceDefinition in the form of plinth's log.
 func (l *Layout) Define(stored []byte) error {
 	var crd struct {
 		Spec struct {
@@ -42,8 +42,8 @@ type typeMeta struct {
 	} `json:"metadata"`
 }
 
-// relayout returns a custom resource with its fields in the order that the log needs. All that is
-// below metadata and in other fields stays as it is, to the byte.
+// relayout returns a custom resource with its fields in the order that the log requires. What is below
+// metadata and other fields stays the same, byte by byte.
 func (p place) relayout(value []byte) (stored []byte, from schema.GroupVersion, err error) {
 	var head typeMeta
 	var fields, metadata map[string]json.RawMessage
@@ -84,7 +84,7 @@ func layOut(fields, metadata map[string]json.RawMessage) ([]byte, error) {
 	b.WriteByte('}')
 	writeMembers(&b, fields)
 	b.WriteByte('}')
-	var compact bytes.Buffer // in case that somebody else than a kube-apiserver has written it
+	var compact bytes.Buffer // in case another program than a kube-apiserver has written it
 	if err := json.Compact(&compact, b.Bytes()); err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func writeMember(b *bytes.Buffer, name string, value json.RawMessage) {
 	if b.Bytes()[b.Len()-1] != '{' {
 		b.WriteByte(',')
 	}
-	quoted, _ := json.Marshal(name) // a string never fails
+	quoted, _ := json.Marshal(name) // a string can be encoded
 	b.Write(quoted)
 	b.WriteByte(':')
 	b.Write(value)

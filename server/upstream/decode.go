@@ -18,8 +18,8 @@ var (
 	errMoved      = errors.New("its metadata has another name or namespace than its key")
 )
 
-// decode returns a value of the etcd, which is not encrypted, as the log has it, and the version in
-// which the etcd has it.
+// decode returns a decrypted value of the etcd in the form of the log, and the version that it has in the
+// etcd.
 func (p place) decode(value []byte) (stored []byte, from schema.GroupVersion, err error) {
 	if bytes.HasPrefix(value, cborStart) {
 		return nil, from, errCBOR
@@ -49,7 +49,7 @@ func (p place) decode(value []byte) (stored []byte, from schema.GroupVersion, er
 	return stored, gvk.GroupVersion(), err
 }
 
-// read decodes a value into an object of the version that it is in.
+// read decodes a value into an object of its version.
 func (b *builtinResource) read(value []byte) (runtime.Object, *schema.GroupVersionKind, error) {
 	from := b.json
 	switch {

@@ -13,7 +13,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubeapiserver"
 )
 
-// encodings know how a kube-apiserver of plinth's release stores the objects of each built-in resource.
+// encodings has the form in which a kube-apiserver of plinth's release stores the objects of each built-in
+// resource.
 type encodings map[*resource]encoding
 
 type encoding struct {
@@ -21,8 +22,8 @@ type encoding struct {
 	to      runtime.Encoder
 }
 
-// encodingsOf asks upstream's own table for the version of each resource. It is often another one
-// than plinth's: the newest that the release before can read.
+// encodingsOf reads the version of each resource from upstream's own table. It often differs from plinth's:
+// it is the newest version that the previous release can read.
 func encodingsOf(l *Layout) (encodings, error) {
 	upstream := kubeapiserver.NewStorageFactoryConfigEffectiveVersion(compatibility.NewEffectiveVersionFromString(release, "", ""))
 	versions := resourceconfig.MergeResourceEncodingConfigs(upstream.DefaultResourceEncoding, upstream.ResourceEncodingOverrides)
@@ -40,23 +41,23 @@ func encodingsOf(l *Layout) (encodings, error) {
 	return all, nil
 }
 
-// apart are the groups whose servers inside kube-apiserver store JSON, in versions of their own. The
-// first chooses v1beta1, because definitions are smaller in it than in v1.
-var apart = map[string]string{
+// jsonGroups are the groups whose servers inside kube-apiserver store JSON, and the versions that they store.
+// apiextensions uses v1beta1, because definitions are smaller in it than in v1.
+var jsonGroups = map[string]string{
 	"apiextensions.k8s.io":   "v1beta1",
 	"apiregistration.k8s.io": "v1",
 }
 
 func (r *resource) encoding(versions *serverstorage.DefaultResourceEncodingConfig) (encoding, error) {
-	if version := apart[r.name.Group]; version != "" {
+	if version := jsonGroups[r.name.Group]; version != "" {
 		return encoding{schema.GroupVersion{Group: r.name.Group, Version: version}, r.builtin.json}, nil
 	}
 	version, err := versions.BackwardCompatibileStorageEncodingFor(r.name, r.builtin.codec.New())
 	return encoding{version, r.builtin.protobuf}, err
 }
 
-// encode returns a value of plinth's log as a kube-apiserver stores it, not encrypted, and the version
-// of that if it is another one than the log's.
+// encode returns a value of plinth's log as a kube-apiserver stores it, before encryption, and its version if
+// that differs from the log's.
 func (e encodings) encode(p place, stored []byte) (value []byte, converted string, err error) {
 	if p.builtin == nil {
 		value, err := sorted(stored)
@@ -81,8 +82,8 @@ func (e encodings) encode(p place, stored []byte) (value []byte, converted strin
 	return b.Bytes(), converted, nil
 }
 
-// sorted returns a custom resource with its fields in the order of their names, as a kube-apiserver
-// writes it. Their values stay as they are, to the byte.
+// sorted returns a custom resource with its fields sorted by name, as a kube-apiserver writes it. The values
+// stay the same, byte by byte.
 func sorted(stored []byte) ([]byte, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(stored, &fields); err != nil {

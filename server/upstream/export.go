@@ -19,43 +19,42 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-// Export writes the objects of a log as a kube-apiserver keeps them, as they were at one revision.
-// Others may write to the log meanwhile.
+// Export writes the objects of a log as they were at one revision, in the form in which a kube-apiserver
+// stores them. Other programs may write to the log at the same time.
 type Export struct {
 	From   changelog.Log
 	Layout *Layout
-	// Encryption decrypts what the log has encrypted, and encrypts it again for the kube-apiserver.
+	// Encryption decrypts the values of the log, and encrypts them again for the kube-apiserver.
 	Encryption *encryption.Providers
-	// EventTTL is how long Events stay after their last change. Not positive: for ever.
+	// EventTTL is the lifetime of Events after their last change. Not positive: for ever.
 	EventTTL time.Duration
-	// Progress, which may be nil, gets the number of objects written so far, and of all rows.
+	// Progress, which may be nil, is called with the number of objects written so far, and of all rows.
 	Progress func(objects, of int64)
-	// Abandoning, which may be nil, is called with the reason before what was written is taken away.
+	// Abandoning, which may be nil, is called with the error before written objects are removed again.
 	Abandoning func(error)
 
 	encodings encodings
 	head      int64 // the revision that is exported
-	rows      int64 // at head
+	rows      int64 // the number of rows at head
 	start     time.Time
 	tally     *exportTally
 }
 
-// ErrLogCompacted says that the log no longer has the revision that Survey has found.
+// ErrLogCompacted means that the log no longer has the revision that Survey has chosen.
 var ErrLogCompacted = errors.New("the database was compacted while it was read, because it serves many changes or keeps little history; stop plinth, then export again")
 
-// ErrNoObjects says that there is nothing to export.
+// ErrNoObjects means that there is nothing to export.
 var ErrNoObjects = errors.New("the database holds no objects")
 
-// Target is an etcd, or a file for one, that has nothing below the prefix. Its methods have one caller
-// at a time.
+// Target is an etcd, or a file for one, that has no keys below the prefix. Its methods have one caller at a
+// time.
 type Target interface {
-	// Put writes keys that are not there yet.
+	// Put writes keys that do not exist yet.
 	Put(ctx context.Context, items []Item) error
-	// Finish makes what was put durable. head is the revision of the log. It returns the newest
-	// revision of the etcd.
+	// Finish makes the written keys durable. head is the revision of the log. It returns the newest revision
+	// of the etcd.
 	Finish(ctx context.Context, head int64) (revision int64, err error)
-	// Abandon takes away all that was put, in place of Finish. It may be called after it, too, and
-	// does nothing then.
+	// Abandon is called instead of Finish and removes all written keys. After Finish it does nothing.
 	Abandon(ctx context.Context) error
 }
 
@@ -66,8 +65,8 @@ type Item struct {
 	Expires                  time.Time // zero: never
 }
 
-// Survey reads all rows once: it learns the custom resources, and finds out whether everything can be
-// decrypted, before anything is written. It must be called before Run.
+// Survey reads all rows once, before anything is written: it learns the custom resources, and finds out
+// whether everything can be decrypted. Call it before Run.
 func (ex *Export) Survey(ctx context.Context) (err error) {
 	if ex.encodings, err = encodingsOf(ex.Layout); err != nil {
 		return err
@@ -87,7 +86,7 @@ func (ex *Export) Survey(ctx context.Context) (err error) {
 	err = ex.each(ctx, func(rows []changelog.Row) error {
 		for _, r := range rows {
 			ex.rows++
-			if err := ex.look(ctx, r); err != nil {
+			if err := ex.checkRow(ctx, r); err != nil {
 				if sealed.Keys++; sealed.Keys == 1 {
 					sealed.First, sealed.Err = r.Key, err
 				}
@@ -106,16 +105,16 @@ func (ex *Export) Survey(ctx context.Context) (err error) {
 	return nil
 }
 
-// look returns an error for a value that cannot be decrypted.
-func (ex *Export) look(ctx context.Context, r changelog.Row) error {
+// checkRow returns an error if a value cannot be decrypted. It learns a custom resource from its definition.
+func (ex *Export) checkRow(ctx context.Context, r changelog.Row) error {
 	plain, _, err := ex.Encryption.FromStorage(ctx, r.Key, r.Value)
 	if err == nil && object.ResourceOf(r.Key) == object.Prefix(definitions.Group, definitions.Resource) {
-		_ = ex.Layout.Define(plain) // Run says what is wrong with a definition
+		_ = ex.Layout.Define(plain) // Run reports what is wrong with a definition
 	}
 	return err
 }
 
-// each calls f with all rows, page by page, in the order of keys.
+// each calls f with pages of all rows, in the order of keys.
 func (ex *Export) each(ctx context.Context, f func([]changelog.Row) error) error {
 	for next := ""; ; {
 		rows, err := ex.From.State(ctx, next, changelog.End, ex.head, pagePairs)
@@ -135,8 +134,8 @@ func (ex *Export) each(ctx context.Context, f func([]changelog.Row) error) error
 	}
 }
 
-// Run writes the objects to an empty target. Objects that cannot be written are in the report. After
-// an error the target is as it was, unless the error says otherwise.
+// Run writes the objects to an empty target. The report lists objects that cannot be written. After an error
+// the target is empty again, unless the error says otherwise.
 func (ex *Export) Run(ctx context.Context, to Target) (ExportReport, error) {
 	ex.tally = newExportTally()
 	revision, err := ex.write(ctx, to)
@@ -150,16 +149,16 @@ func (ex *Export) Run(ctx context.Context, to Target) (ExportReport, error) {
 }
 
 // Try is Run without a target: it only makes the report.
-func (ex *Export) Try(ctx context.Context) (ExportReport, error) { return ex.Run(ctx, nowhere{}) }
+func (ex *Export) Try(ctx context.Context) (ExportReport, error) { return ex.Run(ctx, discard{}) }
 
-// nowhere is a Target for what is only to be converted.
-type nowhere struct{}
+// discard is a Target that discards everything.
+type discard struct{}
 
-func (nowhere) Put(context.Context, []Item) error { return nil }
+func (discard) Put(context.Context, []Item) error { return nil }
 
-func (nowhere) Finish(context.Context, int64) (int64, error) { return 0, nil }
+func (discard) Finish(context.Context, int64) (int64, error) { return 0, nil }
 
-func (nowhere) Abandon(context.Context) error { return nil }
+func (discard) Abandon(context.Context) error { return nil }
 
 func (ex *Export) write(ctx context.Context, to Target) (revision int64, err error) {
 	err = ex.each(ctx, func(rows []changelog.Row) error {
@@ -173,7 +172,7 @@ func (ex *Export) write(ctx context.Context, to Target) (revision int64, err err
 		if ex.Progress != nil {
 			ex.Progress(ex.tally.objects, ex.rows)
 		}
-		return ctx.Err() // also after the last page
+		return ctx.Err() // checked after the last page, too
 	})
 	if err != nil {
 		return 0, err
@@ -181,12 +180,12 @@ func (ex *Export) write(ctx context.Context, to Target) (revision int64, err err
 	return to.Finish(ctx, ex.head)
 }
 
-// exported is what became of one row.
+// exported is the result of converting one row.
 type exported struct {
 	item      Item
 	of        schema.GroupResource
-	converted string // the version, if it is another one than in the log
-	err       error  // it is skipped
+	converted string // its version, if that differs from the log's
+	err       error  // why it is skipped
 }
 
 // convertPage converts rows on all processors.
@@ -241,7 +240,7 @@ func (ex *Export) convert(ctx context.Context, r changelog.Row) (o exported) {
 		o.err = err
 		return o
 	}
-	if why := at.plinths(plain); why != "" {
+	if why := at.ownReason(plain); why != "" {
 		o.err = &LeftOut{why}
 		return o
 	}
@@ -255,7 +254,7 @@ func (ex *Export) convert(ctx context.Context, r changelog.Row) (o exported) {
 	return o
 }
 
-// Reasons for leaving rows out.
+// Reasons for leaving out rows.
 const (
 	whyInternal = "plinth's own notes, such as node ports and public keys of tokens"
 	whyExpired  = "Events that have expired"
@@ -273,13 +272,13 @@ var (
 )
 
 const (
-	ownRole  = "plinth:aggregate-to-view" // by which plinth adds its API group to the role view
-	ownLease = "plinth-controllers"       // of the server whose controllers run
-	kubelets = "plinth:kubelet-client"    // binds a role to the user that plinth is for kubelets
+	ownRole  = "plinth:aggregate-to-view" // adds plinth's API group to the role view
+	ownLease = "plinth-controllers"       // held by the server whose controllers run
+	kubelets = "plinth:kubelet-client"    // binds a role to plinth's user at kubelets
 )
 
-// plinths says why an object is left out that plinth has made for itself, "" for all others.
-func (p place) plinths(stored []byte) (why string) {
+// ownReason returns why an object that plinth has made for itself is left out; "" for other objects.
+func (p place) ownReason(stored []byte) (why string) {
 	switch p.resource.name {
 	case clusterRoles:
 		if p.name == ownRole {
@@ -301,7 +300,7 @@ func (p place) plinths(stored []byte) (why string) {
 	return ""
 }
 
-// isServer tells whether a Lease is by what a server says that it is there, as upstream's and plinth's do.
+// isServer reports whether a Lease is that of a server, upstream's or plinth's.
 func isServer(stored []byte) bool {
 	var lease struct {
 		Metadata struct {
@@ -311,7 +310,7 @@ func isServer(stored []byte) bool {
 	return json.Unmarshal(stored, &lease) == nil && lease.Metadata.Labels["apiserver.kubernetes.io/identity"] != ""
 }
 
-// findStored returns the object that a key of plinth's log is of.
+// findStored returns the place of the object with a key of plinth's log.
 func (l *Layout) findStored(key string) (place, error) {
 	prefix := object.ResourceOf(key)
 	group, plural := object.SplitPrefix(prefix)
@@ -325,7 +324,7 @@ func (l *Layout) findStored(key string) (place, error) {
 	return r.split(strings.TrimPrefix(key, prefix))
 }
 
-// key is the object's key in the etcd.
+// key returns the object's key in the etcd.
 func (l *Layout) key(p place) string {
 	return object.Key(l.prefix+p.path, p.namespace, p.name)
 }

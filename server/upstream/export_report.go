@@ -7,23 +7,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ExportReport says what became of the rows of a log.
+// ExportReport is the result of an export.
 type ExportReport struct {
 	Revision int64 `json:"revision"` // of the log
-	// EtcdRevision is the newest of the etcd afterwards, 0 if nothing was written. If it is less than
-	// Revision, clients may have seen newer ones.
+	// EtcdRevision is the newest revision of the etcd afterwards; 0 if nothing was written. If it is less
+	// than Revision, clients may have seen newer revisions.
 	EtcdRevision int64 `json:"etcdRevision,omitempty"`
 	Objects      int64 `json:"objects"`
-	// Resources say, as Converted, how many objects a kube-apiserver stores in which other version
-	// than plinth.
+	// Resources has the exported resources. Converted counts the objects that a kube-apiserver stores in
+	// another version than plinth.
 	Resources []ResourceReport `json:"resources"`
-	// LeftOut are rows that a kube-apiserver does not need, and NotWritten objects that are lost, each
-	// by reason, with plinth's keys.
+	// LeftOut are rows that a kube-apiserver does not need. NotWritten are objects that are lost. Both are by
+	// reason, with plinth's keys.
 	LeftOut    []SkipReport `json:"leftOut,omitempty"`
 	NotWritten []SkipReport `json:"notWritten,omitempty"`
 }
 
-// exportTally collects what an ExportReport says.
+// exportTally collects the contents of an ExportReport.
 type exportTally struct {
 	objects             int64
 	resources           map[schema.GroupResource]*ResourceReport
@@ -34,7 +34,7 @@ func newExportTally() *exportTally {
 	return &exportTally{resources: map[schema.GroupResource]*ResourceReport{}, leftOut: map[string][]string{}, notWritten: map[string][]string{}}
 }
 
-// wrote counts an object. converted is its version in the etcd, if that is another one than in the log.
+// wrote counts an object. converted is its version in the etcd, if that differs from the log's.
 func (t *exportTally) wrote(of schema.GroupResource, converted string) {
 	r := t.resources[of]
 	if r == nil {

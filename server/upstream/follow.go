@@ -9,19 +9,19 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/transfer"
 )
 
-// Follow says how an Import goes on with the changes of a source until somebody ends it. The source
-// may be away meanwhile.
+// Follow makes an Import continue with the changes of a source until somebody ends it. The source may be
+// unavailable for a while.
 type Follow struct {
-	From LiveSource // Import.From
-	// Quiet ends it when nobody has written anything for that long. 0: only the end of the context
-	// does. Either end is a good one: all changes up to it are taken.
+	From LiveSource // the same as Import.From
+	// Quiet ends the import when nobody has written anything for so long. 0: it ends only with the context.
+	// Both ends are normal: all changes up to them are taken.
 	Quiet time.Duration
-	// GiveUp, which may be nil, is closed when the rest is not to be waited for any more. What was taken is a
-	// half then.
+	// GiveUp, which may be nil, is closed to end the import without waiting for the remaining changes. The
+	// log is then incomplete.
 	GiveUp <-chan struct{}
 }
 
-// untilGivenUp returns a context that ends when the rest is given up, and with end, but not with ctx.
+// untilGivenUp returns a context that ends when the import is given up, or with end, but not with ctx.
 func (f *Follow) untilGivenUp(ctx context.Context) (_ context.Context, end context.CancelFunc) {
 	ctx, end = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
@@ -35,35 +35,35 @@ func (f *Follow) untilGivenUp(ctx context.Context) (_ context.Context, end conte
 }
 
 const (
-	// followGap is how many revisions a source may go on by while it is followed.
+	// followGap is the most revisions that a source may gain while it is followed.
 	followGap = 1_000_000_000
-	// endPatience is how long the rest may not come before all keys are compared, which needs no
-	// changes.
+	// endPatience is how long to wait for the remaining changes before all keys are compared, for which no
+	// changes are needed.
 	endPatience = 20 * time.Second
 )
 
-// following is an Import at work on changes. Its work is done by one goroutine at a time, while the one that
-// has called Run looks on and tells.
+// following is an Import that processes changes. One goroutine at a time does its work, supervised by the
+// goroutine that called Run.
 type following struct {
 	*Import
-	*onlooker
+	*supervisor
 	w     *transfer.Intake
-	above int64 // the source's revisions stay below
+	above int64 // the upper bound of the source's revisions
 
-	// Of the work, and of the looker-on between two pieces of it.
+	// These belong to the working goroutine, and to the supervisor between two pieces of work.
 	through   int64
-	newest    int64 // of the source, when it was asked last
+	newest    int64 // the source's newest revision, by the last request
 	changes   int64
-	end       int64 // revision to end at; 0: it was not looked for
+	end       int64 // revision to end at; 0: not known yet
 	endAsked  time.Time
-	lastWrite time.Time // when somebody wrote something
-	news      bool      // newest is to be asked for
+	lastWrite time.Time // when somebody last wrote something
+	news      bool      // the next step requests newest
 }
 
-// follow takes all objects and then changes, and returns the revision up to which it has. An end of
-// ctx before all objects are taken is an error.
+// follow takes all objects and then changes, and returns the revision up to which it has taken them. If ctx
+// ends before all objects are taken, that is an error.
 func (im *Import) follow(ctx context.Context, w *transfer.Intake, above int64) (through int64, err error) {
-	f := &following{Import: im, onlooker: im.lookOn(ctx), w: w, above: above}
+	f := &following{Import: im, supervisor: im.supervise(ctx), w: w, above: above}
 	if err := f.takeAllOnce(ctx); err != nil {
 		return 0, err
 	}
@@ -72,58 +72,58 @@ func (im *Import) follow(ctx context.Context, w *transfer.Intake, above int64) (
 	defer giveUp()
 	for !f.ended() {
 		f.news = f.due()
-		err := f.see(work, giveUp, f.stepAndAsk)
-		if f.lasting(err) || work.Err() != nil {
+		err := f.run(work, giveUp, f.stepAndAsk)
+		if f.isPermanent(err) || work.Err() != nil {
 			return f.through, err
 		}
-		f.tell(err, f.where())
+		f.report(err, f.position())
 		if err != nil {
-			f.rest()
-			f.lastWrite = time.Now() // nobody knows
+			f.backOff()
+			f.lastWrite = time.Now() // not known after an error
 		}
 	}
 	return f.through, nil
 }
 
-// where is how far the import is. It is asked between two pieces of work.
-func (f *following) where() Step {
+// position returns how far the import is. It is called between two pieces of work.
+func (f *following) position() Step {
 	return Step{Revision: f.through, Behind: max(0, f.newest-f.through), Changes: f.changes, Ending: f.end > 0, last: f.ended()}
 }
 
-// surveyFollowed surveys a source that goes on.
+// surveyFollowed surveys a source that may become unavailable.
 func (im *Import) surveyFollowed(ctx context.Context) error {
-	f := &following{Import: im, onlooker: im.lookOn(ctx)}
-	err := f.insist(ctx, im.survey)
+	f := &following{Import: im, supervisor: im.supervise(ctx)}
+	err := f.retry(ctx, im.survey)
 	if err == nil && f.fails() {
-		f.tell(nil, Step{})
+		f.report(nil, Step{})
 	}
 	return err
 }
 
 // takeAllOnce takes all objects.
 func (f *following) takeAllOnce(ctx context.Context) error {
-	return f.insist(ctx, func(ctx context.Context) error { return f.takeAll(ctx, f.w) })
+	return f.retry(ctx, func(ctx context.Context) error { return f.takeAll(ctx, f.w) })
 }
 
-// insist has all keys be read. A source that goes away meanwhile is waited for.
-func (f *following) insist(ctx context.Context, read func(context.Context) error) error {
+// retry calls read until it succeeds or fails permanently. It waits for a source that is unavailable.
+func (f *following) retry(ctx context.Context, read func(context.Context) error) error {
 	for {
-		err := f.see(ctx, nil, read)
+		err := f.run(ctx, nil, read)
 		if errors.Is(err, ErrCompacted) {
-			err = f.see(ctx, nil, f.Follow.From.Refresh) // and what is taken already is passed over
+			err = f.run(ctx, nil, f.Follow.From.Refresh) // read skips what was taken before
 			if err == nil {
 				continue
 			}
 		}
-		if err == nil || ctx.Err() != nil || f.lasting(err) {
+		if err == nil || ctx.Err() != nil || f.isPermanent(err) {
 			return err
 		}
-		f.tell(err, Step{})
-		f.rest()
+		f.report(err, Step{})
+		f.backOff()
 	}
 }
 
-// stepAndAsk takes the next changes, and asks how far the source is if that is to be told.
+// stepAndAsk takes the next changes, and requests the source's newest revision if a report is due.
 func (f *following) stepAndAsk(ctx context.Context) error {
 	err := f.step(ctx)
 	if err == nil && (f.news || f.ended()) {
@@ -134,8 +134,8 @@ func (f *following) stepAndAsk(ctx context.Context) error {
 
 func (f *following) ended() bool { return f.end > 0 && f.through >= f.end && !f.missed }
 
-// lasting tells whether an error stays when the same is tried again.
-func (f *following) lasting(err error) bool {
+// isPermanent reports whether another try would return the same error.
+func (f *following) isPermanent(err error) bool {
 	var sealed *SealedError
 	return errors.As(err, &sealed) || errors.Is(err, errTooFar) || errors.Is(err, ErrNoKeys) || errors.Is(err, transfer.ErrOvertaken)
 }
@@ -147,7 +147,7 @@ func (f *following) step(ctx context.Context) error {
 	if f.through > f.above {
 		return errTooFar
 	}
-	if err := f.seeEnd(ctx); err != nil {
+	if err := f.findEnd(ctx); err != nil {
 		return err
 	}
 	if f.missed {
@@ -173,7 +173,7 @@ func (f *following) step(ctx context.Context) error {
 	return nil
 }
 
-// noteWrites notes that somebody has written. Events that expire do not count.
+// noteWrites records that somebody has written. Expiring Events do not count.
 func (f *following) noteWrites(events []Event) {
 	for _, e := range events {
 		if !e.Deleted || !strings.HasPrefix(e.Key, f.Layout.Prefix()+"events/") {
@@ -182,8 +182,8 @@ func (f *following) noteWrites(events []Event) {
 	}
 }
 
-// seeEnd finds out where to end when that was asked for.
-func (f *following) seeEnd(ctx context.Context) error {
+// findEnd determines the revision to end at, if the end was requested.
+func (f *following) findEnd(ctx context.Context) error {
 	asked := f.Follow.Quiet > 0 && time.Since(f.lastWrite) >= f.Follow.Quiet
 	select {
 	case <-f.asked:
@@ -200,7 +200,7 @@ func (f *following) seeEnd(ctx context.Context) error {
 	return err
 }
 
-// compareAll reads all keys anew, takes those that have changed, and deletes what is not there.
+// compareAll reads all keys again, takes those that have changed, and deletes those that are gone.
 func (f *following) compareAll(ctx context.Context) error {
 	from := f.Follow.From
 	f.missed = false
@@ -221,7 +221,7 @@ func (f *following) compareAll(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		f.missed = true // so that it is tried again
+		f.missed = true // the next step tries again
 		return err
 	}
 	var gone []outcome

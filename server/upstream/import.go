@@ -15,30 +15,31 @@ import (
 type Import struct {
 	From   Source
 	Layout *Layout
-	// Encryption decrypts what the kube-apiserver has encrypted, and encrypts it again for the log.
+	// Encryption decrypts the values of the kube-apiserver, and encrypts them again for the log.
 	Encryption *encryption.Providers
-	// Follow, which may be nil, makes the import go on with changes.
+	// Follow, which may be nil, makes the import continue with changes.
 	Follow *Follow
-	// Tell, which may be nil, gets where an import that follows is, every now and then, and what keeps any from
-	// going on. The goroutine that calls Survey or Run calls it.
+	// Tell, which may be nil, is called at intervals with the progress of an import that follows, and with
+	// what keeps any import from continuing. It is called in the goroutine that called Survey or Run.
 	Tell func(Step)
-	// Progress, which may be nil, gets the number of objects written so far, and of the keys there are.
+	// Progress, which may be nil, is called with the number of objects written so far, and of the source's
+	// keys.
 	Progress func(objects, of int64)
 
-	beats  func(waitsFor string) // when something has come, and what is waited for then; nil: nobody asks
-	keys   int64                 // below the prefix
-	tally  *tally
-	missed bool // custom resources were passed over before their definition was there
+	onAdvance func(waitsFor string) // is called when there is progress, with what the import waits for next; nil: nobody supervises
+	keys      int64                 // number of keys below the prefix
+	tally     *tally
+	missed    bool // custom resources were skipped because their definition was missing
 }
 
-// ErrNoKeys says that a Source has no keys below the prefix.
+// ErrNoKeys means that a Source has no keys below the prefix.
 var ErrNoKeys = errors.New("there are no keys")
 
-// SealedError says that values cannot be decrypted.
+// SealedError means that values cannot be decrypted.
 type SealedError struct {
 	Keys  int64
-	First string // a key
-	Err   error  // why that one is not
+	First string // the key of one of them
+	Err   error  // why that one cannot be decrypted
 }
 
 func (e *SealedError) Error() string {
@@ -47,24 +48,24 @@ func (e *SealedError) Error() string {
 
 func (e *SealedError) Unwrap() error { return e.Err }
 
-// Survey reads all keys once: it learns the custom resources, and finds out whether everything can be
-// decrypted, before anything is written. It must be called before Run. A source that is followed and goes away
-// meanwhile is waited for.
+// Survey reads all keys once, before anything is written: it learns the custom resources, and finds out
+// whether everything can be decrypted. Call it before Run. If a followed source becomes unavailable, Survey
+// waits for it.
 func (im *Import) Survey(ctx context.Context) error {
 	if im.Follow != nil {
 		return im.surveyFollowed(ctx)
 	}
-	return im.lookOn(ctx).see(ctx, nil, im.survey)
+	return im.supervise(ctx).run(ctx, nil, im.survey)
 }
 
 func (im *Import) survey(ctx context.Context) error {
 	im.keys = 0
 	sealed := &SealedError{}
 	err := im.From.Each(ctx, im.Layout.Prefix(), func(page []Pair) error {
-		im.beat(theSource)
+		im.advanced(theSource)
 		for _, p := range page {
 			im.keys++
-			if err := im.look(ctx, p); err != nil {
+			if err := im.checkPair(ctx, p); err != nil {
 				if sealed.Keys++; sealed.Keys == 1 {
 					sealed.First, sealed.Err = p.Key, err
 				}
@@ -83,15 +84,14 @@ func (im *Import) survey(ctx context.Context) error {
 	return nil
 }
 
-// look returns an error for a value that cannot be decrypted. It learns a custom resource from its
-// definition.
-func (im *Import) look(ctx context.Context, p Pair) error {
+// checkPair returns an error if a value cannot be decrypted. It learns a custom resource from its definition.
+func (im *Import) checkPair(ctx context.Context, p Pair) error {
 	at, err := im.Layout.find(p.Key)
 	var left *LeftOut
 	if errors.As(err, &left) {
 		return nil
 	}
-	if err != nil { // perhaps of a custom resource whose definition comes later
+	if err != nil { // it may be of a custom resource whose definition comes later
 		at = im.Layout.guess(p.Key)
 	}
 	plain, err := im.Encryption.FromUpstream(ctx, at.resource.name, p.Key, p.Value)
@@ -99,12 +99,12 @@ func (im *Import) look(ctx context.Context, p Pair) error {
 		return err
 	}
 	if stored, _, err := at.decode(plain); err == nil {
-		_ = im.Layout.Define(stored) // Run says what is wrong with a definition
+		_ = im.Layout.Define(stored) // Run reports what is wrong with a definition
 	}
 	return nil
 }
 
-// learn learns the custom resources that are defined in a page and were not there when Survey was.
+// learn learns the custom resources that are defined in a page and did not exist at Survey.
 func (im *Import) learn(ctx context.Context, page []Pair) {
 	for _, p := range page {
 		at, err := im.Layout.find(p.Key)
@@ -112,7 +112,7 @@ func (im *Import) learn(ctx context.Context, page []Pair) {
 			continue
 		}
 		before := len(im.Layout.byName)
-		_ = im.look(ctx, p) // convert fails, too
+		_ = im.checkPair(ctx, p) // convert fails with the same error
 		plural, group, _ := strings.Cut(at.name, ".")
 		if len(im.Layout.byName) > before && im.tally.forget(im.Layout.Prefix()+group+"/"+plural+"/") {
 			im.missed = true
@@ -120,13 +120,13 @@ func (im *Import) learn(ctx context.Context, page []Pair) {
 	}
 }
 
-// Run writes the objects to a log that is empty, or has what an Import has left that did not finish: of that
-// nothing stays. Objects that cannot be taken are in the report. An error after the log was marked wraps
-// sqlstore.ErrHalfCopied.
+// Run writes the objects to an empty log, or to one in which an unfinished Import has left objects, which it
+// removes first. The report lists objects that cannot be taken. An error after the log was marked as
+// incomplete wraps sqlstore.ErrHalfCopied.
 func (im *Import) Run(ctx context.Context, to changelog.Log) (Report, error) {
 	o := transfer.IntakeOptions{Source: "etcd", Above: im.From.Revision()}
 	if im.Follow != nil {
-		o.Changes, o.Above = true, o.Above+followGap
+		o.Above += followGap
 	}
 	w, err := transfer.BeginIntake(ctx, to, o)
 	if err != nil {
@@ -137,10 +137,10 @@ func (im *Import) Run(ctx context.Context, to changelog.Log) (Report, error) {
 	if im.Follow != nil {
 		through, err = im.follow(ctx, w, o.Above)
 		var end context.CancelFunc
-		ctx, end = im.Follow.untilGivenUp(ctx) // the end was asked for
+		ctx, end = im.Follow.untilGivenUp(ctx) // the end was requested
 		defer end()
 	} else {
-		err = im.lookOn(ctx).see(ctx, nil, func(ctx context.Context) error { return im.takeAll(ctx, w) })
+		err = im.supervise(ctx).run(ctx, nil, func(ctx context.Context) error { return im.takeAll(ctx, w) })
 	}
 	if err == nil {
 		err = w.Finish(ctx)
@@ -155,18 +155,18 @@ func (im *Import) Run(ctx context.Context, to changelog.Log) (Report, error) {
 	return report, err
 }
 
-// Try is Run without a log: it only makes the report, of which there is none after an error.
+// Try is Run without a log: it only makes the report. After an error there is no report.
 func (im *Import) Try(ctx context.Context) (Report, error) {
 	im.tally = newTally()
-	err := im.lookOn(ctx).see(ctx, nil, func(ctx context.Context) error { return im.takeAll(ctx, nil) })
+	err := im.supervise(ctx).run(ctx, nil, func(ctx context.Context) error { return im.takeAll(ctx, nil) })
 	if err != nil {
-		return Report{}, err // the source may still be read
+		return Report{}, err // the source may still be in use
 	}
 	return im.tally.report(im.From.Revision()), nil
 }
 
-// takeAll writes all objects of the source that the tally does not know, while others are read and
-// converted.
+// takeAll writes all objects of the source that the tally does not contain. Pages are read, converted and
+// written at the same time.
 func (im *Import) takeAll(ctx context.Context, w *transfer.Intake) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -177,7 +177,7 @@ func (im *Import) takeAll(ctx context.Context, w *transfer.Intake) error {
 		readErr = im.From.Each(ctx, im.Layout.Prefix(), func(page []Pair) error {
 			outcomes, err := im.convertPage(ctx, im.unknown(ctx, page))
 			if err != nil || len(outcomes) == 0 {
-				im.beat(theSource)
+				im.advanced(theSource)
 				return err
 			}
 			select {
@@ -192,7 +192,7 @@ func (im *Import) takeAll(ctx context.Context, w *transfer.Intake) error {
 	objects := int64(0)
 	for page := range pages {
 		if err != nil {
-			continue // until the reader has ended
+			continue // wait for the end of the reader
 		}
 		n := int64(0)
 		if n, err = im.write(ctx, w, page); err != nil {
@@ -208,7 +208,7 @@ func (im *Import) takeAll(ctx context.Context, w *transfer.Intake) error {
 	return err
 }
 
-// unknown leaves out the pairs that were taken before.
+// unknown returns the pairs that were not taken before.
 func (im *Import) unknown(ctx context.Context, page []Pair) []Pair {
 	if im.Follow == nil {
 		return page
@@ -223,19 +223,19 @@ func (im *Import) unknown(ctx context.Context, page []Pair) []Pair {
 	return out
 }
 
-// What an Import waits for.
+// What an Import can wait for.
 const (
 	theSource = "the source"
 	theTarget = "the target database"
 )
 
-func (im *Import) beat(waitsFor string) {
-	if im.beats != nil {
-		im.beats(waitsFor)
+func (im *Import) advanced(waitsFor string) {
+	if im.onAdvance != nil {
+		im.onAdvance(waitsFor)
 	}
 }
 
-// write writes what came of some pairs, and notes it.
+// write writes the results of some pairs, and records them.
 func (im *Import) write(ctx context.Context, w *transfer.Intake, outcomes []outcome) (written int64, err error) {
 	changes := make([]changelog.Change, 0, len(outcomes))
 	for _, o := range outcomes {
@@ -244,11 +244,11 @@ func (im *Import) write(ctx context.Context, w *transfer.Intake, outcomes []outc
 		}
 	}
 	if w != nil {
-		im.beat(theTarget)
+		im.advanced(theTarget)
 		if err := w.Write(ctx, changes); err != nil {
 			return 0, err
 		}
-		im.beat(theSource)
+		im.advanced(theSource)
 	}
 	for _, o := range outcomes {
 		if o.deleted {

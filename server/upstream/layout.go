@@ -15,13 +15,13 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-// DefaultPrefix is what all keys of a kube-apiserver begin with, unless it has another --etcd-prefix.
+// DefaultPrefix is the prefix of all keys of a kube-apiserver without --etcd-prefix.
 const DefaultPrefix = "/registry"
 
-// Layout knows where a kube-apiserver keeps which objects, and how.
+// Layout knows where and how a kube-apiserver stores objects.
 type Layout struct {
 	prefix string               // ends with a slash
-	byPath map[string]*resource // path is between prefix and namespace or name: "services/specs/"
+	byPath map[string]*resource // the path between prefix and namespace or name, such as "services/specs/"
 	byName map[schema.GroupResource]*resource
 }
 
@@ -29,19 +29,19 @@ type Layout struct {
 type resource struct {
 	name       schema.GroupResource // in keys of plinth's log
 	path       string
-	kind       string // of the objects
+	kind       string // the kind of its objects
 	namespaced bool
 	builtin    *builtinResource // nil: a custom resource
 }
 
-// builtinResource is what only Kubernetes' own resources have.
+// builtinResource has what only Kubernetes' own resources need.
 type builtinResource struct {
 	codec          kind.Codec
-	stored         schema.GroupVersionKind // in plinth's log
+	stored         schema.GroupVersionKind // the version in plinth's log
 	protobuf, json runtime.Serializer
 }
 
-// NewLayout returns the layout below a prefix. It knows no custom resources yet.
+// NewLayout returns the layout below a prefix, without custom resources.
 func NewLayout(prefix string) (*Layout, error) {
 	prefix = "/" + strings.Trim(prefix, "/") + "/"
 	if prefix == "//" {
@@ -53,7 +53,7 @@ func NewLayout(prefix string) (*Layout, error) {
 	}
 	l := &Layout{prefix: prefix, byPath: map[string]*resource{}, byName: map[schema.GroupResource]*resource{}}
 	for _, k := range builtin.Kinds(builtin.Options{Enabled: all}) {
-		if k.Virtual == nil && k.Observed == nil && k.Group == k.Stored.Group { // events are in two groups
+		if k.Virtual == nil && k.Observed == nil && k.Group == k.Stored.Group { // events are in two groups and counted once
 			l.add(builtinOf(k))
 		}
 	}
@@ -87,14 +87,14 @@ func schemeOf(gvk schema.GroupVersionKind) *runtime.Scheme {
 			return scheme
 		}
 	}
-	panic(fmt.Sprintf("%v has no scheme", gvk)) // a Kind without a type: every test would fail
+	panic(fmt.Sprintf("%v has no scheme", gvk)) // a Kind without a type, with which every test would fail
 }
 
-// Prefix is what all keys of the kube-apiserver begin with, with a slash at its end.
+// Prefix returns the prefix of all keys, which ends with a slash.
 func (l *Layout) Prefix() string { return l.prefix }
 
-// leftOut are keys that are no objects, and why they are left out. A name that ends with a slash
-// stands for all keys below it.
+// leftOut has the keys that are not objects, and why they are left out. A name that ends with a slash stands
+// for all keys below it.
 var leftOut = map[string]string{
 	"masterleases/":     "kube-apiservers' own addresses, which are written anew",
 	"peerserverleases/": "kube-apiservers' own addresses, which are written anew",
@@ -102,18 +102,18 @@ var leftOut = map[string]string{
 	"health":            "a probe",
 }
 
-// place is where an object is.
+// place is the resource, namespace and name of an object.
 type place struct {
 	*resource
 	namespace, name string
 }
 
-// logKey is the object's key in plinth's log.
+// logKey returns the object's key in plinth's log.
 func (p place) logKey() string {
 	return object.Key(object.Prefix(p.resource.name.Group, p.resource.name.Resource), p.namespace, p.name)
 }
 
-// find returns the object that a key of the etcd is of.
+// find returns the place of the object with a key of the etcd.
 func (l *Layout) find(key string) (place, error) {
 	rest := strings.TrimPrefix(key, l.prefix)
 	first, below, _ := strings.Cut(rest, "/")
@@ -138,7 +138,7 @@ func (l *Layout) find(key string) (place, error) {
 	return r.split(strings.TrimPrefix(rest, r.path))
 }
 
-// release is the release of Kubernetes whose resources are known, without a patch version.
+// release is the release of Kubernetes whose resources are known, without its patch version.
 const release = kind.Major + "." + kind.Minor
 
 var errPath = errors.New("the key does not end with the name of an object")
@@ -154,12 +154,12 @@ func (r *resource) split(rest string) (place, error) {
 	return p, nil
 }
 
-// LeftOut is the error for a key that holds nothing that anybody misses.
+// LeftOut is the error for a key whose value nobody needs.
 type LeftOut struct{ Why string }
 
 func (e *LeftOut) Error() string { return e.Why }
 
-// guess returns the object of a custom resource that is not known.
+// guess returns the place of an object whose custom resource is not known.
 func (l *Layout) guess(key string) place {
 	rest := strings.TrimPrefix(key, l.prefix)
 	group, below, _ := strings.Cut(rest, "/")

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// eventLeases gives Events that expire in the same minute one lease, as kube-apiservers do, because
-// leases are dear to an etcd.
+// eventLeases puts Events that expire within the same minute on one lease, as kube-apiservers do, because
+// leases are expensive for an etcd.
 type eventLeases struct {
 	start time.Time
 	grant func(ctx context.Context, seconds int64) (id int64, err error)
@@ -21,14 +21,14 @@ type eventLease struct {
 
 const (
 	leaseMinute = int64(time.Minute / time.Second)
-	leaseKeys   = 1000 // as many as upstream has in one
+	leaseKeys   = 1000 // as many as upstream puts on one
 )
 
 func newEventLeases(grant func(context.Context, int64) (int64, error)) *eventLeases {
 	return &eventLeases{start: time.Now(), grant: grant, open: map[int64]*eventLease{}}
 }
 
-// of returns the lease for a key, 0 if that never expires. The lease ends at most a minute too late.
+// of returns the lease for a key; 0 if the key never expires. The lease ends at most a minute too late.
 func (l *eventLeases) of(ctx context.Context, expires time.Time) (int64, error) {
 	if expires.IsZero() {
 		return 0, nil

@@ -14,17 +14,17 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Raw is all that a snapshot of an etcd has: each version of each key since the last compaction, as rows of a
-// log of raw keys, with their revisions. Its methods have one caller at a time.
+// Raw is everything in a snapshot of an etcd: each version of each key since the last compaction, as rows of
+// a log of raw keys, with their revisions. Its methods have one caller at a time.
 type Raw struct {
 	snapshot *snapshotSource
 	tx       *bbolt.Tx
 	at       *bbolt.Cursor
 	begun    bool
-	living   map[string]int64 // id of the row that created a key, up to where rows were read
+	living   map[string]int64 // by key, the id of the row that created it, as far as rows were read
 }
 
-// OpenRaw opens a file that etcdctl snapshot save, or SaveSnapshot, has written.
+// OpenRaw opens a file that etcdctl snapshot save or SaveSnapshot has written.
 func OpenRaw(ctx context.Context, file string) (*Raw, error) {
 	source, err := OpenSnapshot(ctx, file)
 	if err != nil {
@@ -39,7 +39,7 @@ func OpenRaw(ctx context.Context, file string) (*Raw, error) {
 	return r, nil
 }
 
-// SaveSnapshot writes a snapshot of an etcd that runs.
+// SaveSnapshot writes a snapshot of a running etcd.
 func SaveSnapshot(ctx context.Context, e Etcd, to io.Writer) error {
 	c, err := e.dial(ctx)
 	if err != nil {
@@ -59,17 +59,17 @@ func SaveSnapshot(ctx context.Context, e Etcd, to io.Writer) error {
 
 // Close closes the file.
 func (r *Raw) Close() error {
-	_ = r.tx.Rollback() // of a reader
+	_ = r.tx.Rollback() // it only reads
 	return r.snapshot.Close()
 }
 
-// Revision is the newest.
+// Revision returns the newest revision.
 func (r *Raw) Revision() int64 { return r.snapshot.revision }
 
-// Keys is how many keys there are.
+// Keys returns the number of keys.
 func (r *Raw) Keys() int { return len(r.snapshot.newest) }
 
-// Compacted is the revision up to which the etcd was compacted; 0: it never was.
+// Compacted returns the compacted revision; 0: there was no compaction.
 func (r *Raw) Compacted() int64 {
 	at := r.tx.Bucket([]byte(metaBucket)).Get([]byte("finishedCompactRev"))
 	if len(at) < revisionSize {
@@ -78,13 +78,13 @@ func (r *Raw) Compacted() int64 {
 	return revisionOf(at)
 }
 
-// Leases returns all leases, with the times to live that they were granted.
+// Leases returns all leases, with their granted times to live.
 func (r *Raw) Leases() (leases []changelog.Lease) {
 	bucket := r.tx.Bucket([]byte(leaseBucket))
 	if bucket == nil {
 		return nil
 	}
-	_ = bucket.ForEach(func(_, value []byte) error { // which returns no error
+	_ = bucket.ForEach(func(_, value []byte) error { // the function returns no error
 		if l := readLease(value); l.ID != 0 && l.TTL > 0 {
 			leases = append(leases, l)
 		}
@@ -99,7 +99,7 @@ func (r *Raw) Leases() (leases []changelog.Lease) {
 	return leases
 }
 
-// readLease reads a leasepb.Lease, as leaseValue writes it.
+// readLease reads a leasepb.Lease; see leaseValue.
 func readLease(value []byte) (l changelog.Lease) {
 	for len(value) > 0 {
 		number, kind, n := protowire.ConsumeTag(value)
@@ -121,7 +121,7 @@ func readLease(value []byte) (l changelog.Lease) {
 	return l
 }
 
-// Page returns the next rows, and none at the end.
+// Page returns the next rows; none: the end.
 func (r *Raw) Page(ctx context.Context) (rows []changelog.Row, err error) {
 	size := 0
 	for len(rows) < pagePairs && size < pageBytes {
@@ -134,7 +134,7 @@ func (r *Raw) Page(ctx context.Context) (rows []changelog.Row, err error) {
 			break
 		}
 		var kv mvccpb.KeyValue
-		if err := proto.Unmarshal(value, &kv); err != nil { // which copies key and value
+		if err := proto.Unmarshal(value, &kv); err != nil { // this copies key and value
 			return nil, fmt.Errorf("a key at revision %d cannot be read: %w", revisionOf(at), err)
 		}
 		if len(kv.Key) > changelog.MaxKeyBytes {
@@ -148,7 +148,7 @@ func (r *Raw) Page(ctx context.Context) (rows []changelog.Row, err error) {
 	return rows, ctx.Err()
 }
 
-// row is false for a delete of a key that is not there.
+// row returns false for a deletion of a key that did not exist.
 func (r *Raw) row(at []byte, kv *mvccpb.KeyValue) (changelog.Row, bool) {
 	key := string(kv.Key)
 	row := changelog.Row{Revision: changelog.FirstID(revisionOf(at)) + int64(binary.BigEndian.Uint64(at[9:revisionSize])), Key: key}
@@ -161,7 +161,7 @@ func (r *Raw) row(at []byte, kv *mvccpb.KeyValue) (changelog.Row, bool) {
 	switch {
 	case kv.Version == 1:
 		created = row.Revision
-	case !there: // earlier ones are compacted
+	case !there: // its earlier versions are compacted
 		created = changelog.FirstID(kv.CreateRevision)
 	}
 	r.living[key] = created

@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Report says what became of the keys of a Source.
+// Report is the result of an import.
 type Report struct {
-	Revision  int64            `json:"revision"` // of the source
+	Revision  int64            `json:"revision"` // the source's revision
 	Objects   int64            `json:"objects"`
 	Resources []ResourceReport `json:"resources"`
-	// LeftOut are keys that nobody misses, and NotTaken objects that are lost, each by reason.
+	// LeftOut are keys that nobody needs. NotTaken are objects that are lost. Both are by reason.
 	LeftOut  []SkipReport `json:"leftOut,omitempty"`
 	NotTaken []SkipReport `json:"notTaken,omitempty"`
 }
@@ -25,7 +25,7 @@ type ResourceReport struct {
 	Group    string `json:"group"`
 	Resource string `json:"resource"`
 	Objects  int64  `json:"objects"`
-	// Converted are those that had another version than plinth keeps, by that version.
+	// Converted counts, by their version, the objects that had another version than plinth stores.
 	Converted map[string]int64 `json:"converted,omitempty"`
 }
 
@@ -35,16 +35,16 @@ type SkipReport struct {
 	Keys []string `json:"keys"`
 }
 
-// fate is what became of a key of the source.
+// fate is the result for one key of the source.
 type fate struct {
 	*resource        // nil: it was skipped
-	from      string // version of the source, if the log has another one
-	why       string // it was skipped
-	lost      bool   // and is missed
-	revision  int64  // of its last change in the source
+	from      string // its version in the source, if that differs from the log's
+	why       string // why it was skipped
+	lost      bool   // it was skipped and is lost
+	revision  int64  // revision of its last change in the source
 }
 
-// tally has the fates of all keys that are there.
+// tally has the results for all keys of the source.
 type tally struct {
 	mu    sync.Mutex // guards fates
 	fates map[string]fate
@@ -52,7 +52,7 @@ type tally struct {
 
 func newTally() *tally { return &tally{fates: map[string]fate{}} }
 
-// knows tells whether a key was taken, or skipped, at a revision or a later one.
+// knows reports whether a key was taken or skipped at this revision or a later one.
 func (t *tally) knows(key string, revision int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,7 +66,7 @@ func (t *tally) note(key string, f fate) {
 	t.fates[key] = f
 }
 
-// forget removes the keys that begin with prefix, and tells whether there were any.
+// forget removes the keys with a prefix, and reports whether there were any.
 func (t *tally) forget(prefix string) (any bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,7 +85,7 @@ func (t *tally) remove(key string) {
 	delete(t.fates, key)
 }
 
-// report is asked for when nobody notes anything.
+// report is called when nobody records anything.
 func (t *tally) report(revision int64) Report {
 	out := Report{Revision: revision}
 	resources := map[schema.GroupResource]*ResourceReport{}

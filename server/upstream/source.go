@@ -9,17 +9,17 @@ import (
 type Pair struct {
 	Key   string
 	Value []byte
-	// Revision is that of the last change of the key. 0: not known.
+	// Revision is the revision of the key's last change. 0: not known.
 	Revision int64
 }
 
 // Source is the keys of an etcd at one revision. Its methods have one caller at a time.
 type Source interface {
-	// Revision is the newest that clients may have seen.
+	// Revision returns the newest revision that clients may have seen.
 	Revision() int64
-	// Each calls f with all pairs whose key begins with prefix, page by page and in any order. f may
-	// keep the pairs. A LiveSource may show some as they are later, if somebody writes meanwhile and
-	// reads Changes from Revision on.
+	// Each calls f with pages of all pairs whose keys begin with prefix, in any order. f may keep the pairs.
+	// A LiveSource may show later values of some pairs if they change meanwhile; callers then read Changes
+	// from Revision on.
 	Each(ctx context.Context, prefix string, f func([]Pair) error) error
 	Close() error
 }
@@ -27,20 +27,20 @@ type Source interface {
 // LiveSource is a Source that changes.
 type LiveSource interface {
 	Source
-	// Refresh makes Revision and Each go on to the newest revision.
+	// Refresh moves Revision and Each to the newest revision.
 	Refresh(ctx context.Context) error
-	// Changes returns changes of keys that begin with prefix, in order, from after the revision up to
-	// which all were read. If there are none, it waits for them for a moment, and then returns none.
-	// ErrCompacted says that changes are missing.
+	// Changes returns changes of keys with a prefix, in order, from behind the revision up to which the
+	// caller has read everything. If there are none, it waits a moment for some. ErrCompacted means that
+	// changes are missing.
 	Changes(ctx context.Context, prefix string, after int64) (Changes, error)
-	// Newest is the newest revision by now.
+	// Newest returns the present newest revision.
 	Newest(ctx context.Context) (int64, error)
 }
 
-// Changes is a piece of what has happened to keys.
+// Changes is a sequence of changes of keys.
 type Changes struct {
 	Events  []Event
-	Through int64 // nothing is missing up to that revision
+	Through int64 // the sequence is complete up to this revision
 }
 
 // Event is a change of a key.
@@ -49,7 +49,7 @@ type Event struct {
 	Deleted bool
 }
 
-// ErrCompacted says that a source does not have anymore what was asked for.
+// ErrCompacted means that a source no longer has the requested changes.
 var ErrCompacted = errors.New("the source was compacted meanwhile")
 
 const (

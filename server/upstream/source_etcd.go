@@ -22,8 +22,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Etcd says how an etcd is reached. The fields are kube-apiserver's flags --etcd-servers,
-// --etcd-cafile, --etcd-certfile and --etcd-keyfile.
+// Etcd says how to connect to an etcd. The fields are kube-apiserver's flags --etcd-servers, --etcd-cafile,
+// --etcd-certfile and --etcd-keyfile.
 type Etcd struct {
 	URLs                      []string
 	CAFile, CertFile, KeyFile string
@@ -33,19 +33,19 @@ type Etcd struct {
 const etcdPatience = 30 * time.Second
 
 const (
-	// keepAlive is how often a silent connection is tried, and how long it may take to answer then. An etcd
-	// closes those of clients that try more often than every 5 seconds.
+	// keepAlive is the pause between two pings of a silent connection, and the longest wait for their
+	// answers. An etcd closes connections of clients that ping more often than every 5 seconds.
 	keepAlive = 10 * time.Second
-	// redialMost is the longest pause between attempts to reach an etcd that has gone.
+	// redialMost is the longest pause between two attempts to reconnect.
 	redialMost = 3 * time.Second
 )
 
 const (
-	maxMessage  = 1 << 30  // is as large as any answer of an etcd may be
-	pageMessage = 32 << 20 // is as large as a page of keys may be
+	maxMessage  = 1 << 30  // the largest answer of any kind
+	pageMessage = 32 << 20 // the largest page of keys
 )
 
-// dial returns a client of an etcd that answers.
+// dial returns a client whose etcd has answered.
 func (e Etcd) dial(ctx context.Context) (*clientv3.Client, error) {
 	config, err := e.tls()
 	if err != nil {
@@ -91,11 +91,11 @@ func (e Etcd) tls() (*tls.Config, error) {
 	return config, nil
 }
 
-// ErrPlaintext says that a URL with http:// is one of an etcd with TLS.
+// ErrPlaintext means that a URL with http:// is that of an etcd with TLS.
 var ErrPlaintext = errors.New("it speaks TLS: write https://")
 
-// tryURLs connects to one of the URLs, asks for the version and hangs up, because etcd's client does not tell
-// why it cannot connect.
+// tryURLs connects to one of the URLs, requests the version and disconnects, because etcd's client does not
+// return the reason why it cannot connect.
 func (e Etcd) tryURLs(ctx context.Context, config *tls.Config) error {
 	const patience = 5 * time.Second
 	var all []error
@@ -125,8 +125,8 @@ func (e Etcd) tryURLs(ctx context.Context, config *tls.Config) error {
 	return errors.Join(all...)
 }
 
-// probe asks a server for its version. One that wants a certificate, or TLS, says so only when it is asked
-// something. Whatever else it answers, or nothing, is no error here.
+// probe requests the version of a server, because a server that requires a certificate or TLS says so only in
+// answer to a request. Other answers, and none, are not errors here.
 func probe(conn net.Conn, host string) error {
 	const patience = 2 * time.Second
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
@@ -139,24 +139,24 @@ func probe(conn net.Conn, host string) error {
 	n, err := conn.Read(answer)
 	var refusal *net.OpError
 	switch {
-	case errors.As(err, &refusal) && refusal.Op == "remote error": // an alert of TLS
+	case errors.As(err, &refusal) && refusal.Op == "remote error": // a TLS alert
 		return err
-	case strings.Contains(string(answer[:n]), "HTTP request to an HTTPS server"): // net/http's words
+	case strings.Contains(string(answer[:n]), "HTTP request to an HTTPS server"): // the text of net/http
 		return ErrPlaintext
 	}
 	return nil
 }
 
-// etcdSource reads an etcd that runs.
+// etcdSource reads a running etcd.
 type etcdSource struct {
 	client   *clientv3.Client
 	revision int64
-	watch    *etcdWatch // nil: none is open
-	watches  int        // that were opened
+	watch    *etcdWatch // the open watch; nil: none
+	watches  int        // number of watches that were opened
 }
 
-// OpenEtcd returns the keys of an etcd at its newest revision. Others may write meanwhile, which the
-// source shows after Refresh only.
+// OpenEtcd returns the keys of an etcd at its newest revision. If other programs write meanwhile, the source
+// shows that only after Refresh.
 func OpenEtcd(ctx context.Context, e Etcd) (LiveSource, error) {
 	c, err := e.dial(ctx)
 	if err != nil {
@@ -190,8 +190,8 @@ func (s *etcdSource) get(ctx context.Context, key string, o ...clientv3.OpOption
 	return got, s.sourceError(err)
 }
 
-// page reads at most limit keys of [from, end). More than one of them must fit into pageMessage: else the error is
-// ResourceExhausted, before the answer is in memory.
+// page reads at most limit keys of [from, end). If there is more than one key, they must fit into
+// pageMessage: otherwise the error is ResourceExhausted, before the answer is in memory.
 func (s *etcdSource) page(ctx context.Context, from, end string, limit int) (*pb.RangeResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, etcdPatience)
 	defer cancel()
@@ -204,7 +204,7 @@ func (s *etcdSource) page(ctx context.Context, from, end string, limit int) (*pb
 	return got, clientv3.ContextError(ctx, err)
 }
 
-// sourceError says in plain words what an error of the etcd means; nil for none.
+// sourceError explains an error of the etcd in plain words; nil if there is none.
 func (s *etcdSource) sourceError(err error) error {
 	if errors.Is(err, rpctypes.ErrCompacted) {
 		return fmt.Errorf("%w; stop the kube-apiservers, use a snapshot, or --follow", ErrCompacted)
@@ -223,10 +223,10 @@ func (s *etcdSource) Close() error {
 }
 
 func (s *etcdSource) Each(ctx context.Context, prefix string, f func([]Pair) error) error {
-	limit := 16 // an etcd bounds a page by keys alone
+	limit := 16 // an etcd bounds a page only by the number of keys
 	for next, end := prefix, clientv3.GetPrefixRangeEnd(prefix); ; {
 		got, err := s.page(ctx, next, end, limit)
-		if status.Code(err) == codes.ResourceExhausted && limit > 1 { // large values come after small ones
+		if status.Code(err) == codes.ResourceExhausted && limit > 1 { // large values follow small ones
 			limit = max(1, limit/8)
 			continue
 		}

@@ -13,31 +13,31 @@ import (
 )
 
 const (
-	// changesWait is how long Changes waits if there are none.
+	// changesWait is how long Changes waits for a change.
 	changesWait = 200 * time.Millisecond
-	// quietPatience is how long an etcd may leave a request for its progress without an answer before
-	// Changes fails, and watchPatience before another watch is opened in the place of one that has answered nothing yet.
+	// quietPatience is how long an etcd may leave a progress request unanswered before Changes fails.
+	// watchPatience is how long a new watch may be without an answer before another one replaces it.
 	quietPatience = 3 * time.Second
 	watchPatience = 15 * time.Second
-	// answerPatience is how long an etcd may take to answer whether it is there at all.
+	// answerPatience is how long an etcd may take to answer a check whether it is there.
 	answerPatience = time.Second
 )
 
-// etcdWatch is a watch that is open.
+// etcdWatch is an open watch.
 type etcdWatch struct {
 	prefix  string
-	after   int64 // events up to there were known before
-	through int64 // all events up to there were returned
+	after   int64 // events up to this revision were known before
+	through int64 // all events up to this revision were returned
 	answers clientv3.WatchChan
 	cancel  context.CancelFunc
-	ctx     context.Context // of the stream, which requests for progress must name
-	asked   time.Time       // when progress was asked for that has not been told; zero: none is waited for
-	// answered is set once the etcd has sent something. When the connection breaks then, etcd's client opens the watch
-	// again behind that, which may be in the future.
+	ctx     context.Context // context of the stream, by which progress requests find it
+	asked   time.Time       // when the pending progress request was sent; zero: there is none
+	// answered is set once the etcd has sent something. If the connection breaks after that, etcd's client
+	// reopens the watch behind that revision, which may be in the future.
 	answered bool
 }
 
-// errQuiet says that an etcd does not answer on a watch, which may go on.
+// errQuiet means that an etcd does not answer on a watch, which may still continue.
 var errQuiet = errors.New("watch etcd: it does not answer")
 
 func (w *etcdWatch) close() {
@@ -67,7 +67,7 @@ func (s *etcdSource) Changes(ctx context.Context, prefix string, after int64) (C
 	return got, nil
 }
 
-// answers tells whether the etcd is there, whatever becomes of the watch.
+// answers reports whether the etcd is reachable, whatever the state of the watch.
 func (s *etcdSource) answers(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
@@ -78,20 +78,21 @@ func (s *etcdSource) answers(ctx context.Context) bool {
 func (s *etcdSource) openWatch(ctx context.Context, prefix string, after int64) {
 	s.watch.close()
 	w := &etcdWatch{prefix: prefix, after: after, through: after}
-	// The stream breaks off when the etcd it is on has lost the others.
+	// The stream ends when its etcd has lost the other members.
 	w.ctx, w.cancel = context.WithCancel(clientv3.WithRequireLeader(ctx))
-	// Each watch has a stream of its own, which etcd's client finds by the metadata: the client may leave one behind on a
-	// stream that broke, and of a stream with a watch in the future an etcd tells no progress.
+	// Each watch has its own stream, which etcd's client finds by this metadata: on a shared stream, the
+	// client may leave a watch of a broken stream, and an etcd reports no progress on a stream with a watch
+	// in the future.
 	s.watches++
 	w.ctx = metadata.AppendToOutgoingContext(w.ctx, "watch", strconv.Itoa(s.watches))
-	// The watch begins with what is known: of one that begins in the future an etcd tells no progress, so that an etcd to
-	// which nobody writes would never answer.
+	// The watch begins at a known revision: an etcd reports no progress on a watch that begins in the future,
+	// so that an etcd to which nobody writes would never answer.
 	w.answers = s.client.Watch(w.ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(max(after, 1)))
 	s.watch = w
 }
 
-// next returns what the etcd has sent. If that is nothing, it asks how far the etcd has come, which the
-// etcd answers after all events up to there.
+// next returns what the etcd has sent. If that is nothing, it requests progress, which the etcd reports after
+// all events up to it.
 func (w *etcdWatch) next(ctx context.Context, c *clientv3.Client) (Changes, error) {
 	answer, there, err := w.receive(ctx)
 	for begun := time.Now(); err == nil && !there; {
@@ -108,7 +109,7 @@ func (w *etcdWatch) next(ctx context.Context, c *clientv3.Client) (Changes, erro
 	return w.changes(answer)
 }
 
-// askProgress asks how far the etcd has come. While there is no connection, etcd's client would wait for one.
+// askProgress requests progress. Without a connection, etcd's client would wait for one.
 func (w *etcdWatch) askProgress(c *clientv3.Client) error {
 	if w.asked.IsZero() {
 		w.asked = time.Now()
@@ -117,7 +118,7 @@ func (w *etcdWatch) askProgress(c *clientv3.Client) error {
 	defer cancel()
 	err := c.RequestProgress(ctx)
 	if err != nil && ctx.Err() != nil && w.ctx.Err() == nil {
-		return nil // receive tells how long there has been no answer
+		return nil // receive notices if there is no answer for long
 	}
 	return err
 }

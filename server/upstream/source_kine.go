@@ -11,28 +11,28 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
-// kineSource reads the table of a kine.
+// kineSource reads a table of kine.
 type kineSource struct {
 	dsn string
-	// moving says that Each may show keys as they are later than Revision. Otherwise it reads in one
-	// transaction, which holds up writers of a SQLite without WAL.
+	// moving allows Each to show values of keys that are newer than Revision. Otherwise, Each reads in one
+	// transaction, which blocks writers of a SQLite without WAL.
 	moving   bool
-	table    *kine.Table // the transaction; nil: none
+	table    *kine.Table // the open transaction; nil: none
 	revision int64
-	again    bool // Changes is to read the last rows again
+	again    bool // Changes must read the last rows again
 
-	seen    []sighting // of the newest revision, in order
-	settled int64      // no row comes below anymore
+	seen    []sighting // when newest revisions were first seen, in order
+	settled int64      // no new row appears below this revision
 }
 
-// sighting says when a revision was seen.
+// sighting is the time at which a revision was first seen.
 type sighting struct {
 	revision int64
 	at       time.Time
 }
 
-// OpenKine returns the keys in the table of a kine, in the database at dsn, which is one of plinth's
-// DSNs. kine may run meanwhile. If its changes will be read, too, then nothing is held up for long.
+// OpenKine returns the keys in the table of a kine, in the database at dsn, which has the form of plinth's
+// DSNs. kine may be running. If changes are read, too, nothing is blocked for long.
 func OpenKine(ctx context.Context, dsn string, changes bool) (LiveSource, error) {
 	s := &kineSource{dsn: dsn, moving: changes}
 	if err := s.Refresh(ctx); err != nil {
@@ -121,15 +121,15 @@ func (s *kineSource) current(ctx context.Context, after int64) ([]kine.Row, int6
 }
 
 const (
-	// lateRows is how many rows before the newest are read again, because rows may become visible in
-	// another order than that of their revisions. kine keeps more than these.
+	// lateRows is how many of the newest rows are read again, because rows may become visible in another
+	// order than that of their revisions. kine keeps more rows than these.
 	lateRows = 500
-	// gapPatience is how long after a row another one with a lower revision may come. A kine that runs
-	// gives it one second, and then fills the gap.
+	// gapPatience is how long after a row another row with a lower revision may still appear. A running kine
+	// waits one second, and then fills the gap.
 	gapPatience = 3 * time.Second
 )
 
-// Changes reads in a transaction of its own each time, so that none stays open for long.
+// Changes reads in a new transaction each time, so that none stays open for long.
 func (s *kineSource) Changes(ctx context.Context, prefix string, after int64) (Changes, error) {
 	table, extent, err := s.open(ctx)
 	if err != nil {
@@ -162,10 +162,10 @@ func (s *kineSource) Changes(ctx context.Context, prefix string, after int64) (C
 	return got, err
 }
 
-// beforeGap returns through, or the last revision before a gap in which a row may come yet.
+// beforeGap returns through, or the last revision before a gap in which a row may still appear.
 func (s *kineSource) beforeGap(ctx context.Context, table *kine.Table, newest, after, through int64) (int64, error) {
 	if dialects.Scheme(s.dsn) == "sqlite" {
-		return through, nil // has one writer at a time
+		return through, nil // it has one writer at a time
 	}
 	s.seen = append(s.seen, sighting{newest, time.Now()})
 	for time.Since(s.seen[0].at) > gapPatience {

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Names in etcd's file. A key of the bucket "key" is a revision, an underscore and the number of the
-// change in it, and a t for a tombstone.
+// Names in etcd's file. A key in the bucket "key" is a revision, an underscore, the number of the change
+// within the revision, and a t for a tombstone.
 const (
 	keyBucket    = "key"
 	metaBucket   = "meta"
@@ -32,15 +32,15 @@ var compactions = []string{"scheduledCompactRev", "finishedCompactRev"}
 type snapshotSource struct {
 	db       *bbolt.DB
 	revision int64
-	newest   map[string][revisionSize]byte // of each key that is there
+	newest   map[string][revisionSize]byte // the newest change of each existing key
 }
 
-// OpenSnapshot returns the keys in a file that etcdctl snapshot save has written.
+// OpenSnapshot returns the keys in a file of etcdctl snapshot save.
 func OpenSnapshot(ctx context.Context, file string) (_ Source, err error) {
 	if err := checkSum(file); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	defer func() { // bbolt panics on what is no database of its own
+	defer func() { // bbolt panics if the file is not one of its databases
 		if reason := recover(); reason != nil {
 			err = fmt.Errorf("%s: it is damaged: %v", file, reason)
 		}
@@ -63,7 +63,7 @@ var (
 	errSum        = errors.New("its checksum is wrong: it is damaged or cut off; make another snapshot with etcdctl snapshot save")
 )
 
-// checkSum checks the sum at the end of a snapshot. Without it, the file has whole pages.
+// checkSum checks the sum at the end of a snapshot. A file without it consists of whole pages.
 func checkSum(file string) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -126,8 +126,8 @@ func (s *snapshotSource) index(ctx context.Context, tx *bbolt.Tx) error {
 
 func revisionOf(at []byte) int64 { return int64(binary.BigEndian.Uint64(at)) }
 
-// readMeta reads up to where the etcd was compacted, where its newest revision may be, and refuses
-// files of an etcd with another major version.
+// readMeta reads the compacted revision and the lower bound of the newest one, and refuses files of an etcd
+// with another major version.
 func (s *snapshotSource) readMeta(meta *bbolt.Bucket) error {
 	if meta == nil {
 		return errNoSnapshot
@@ -155,7 +155,7 @@ func (s *snapshotSource) Each(ctx context.Context, prefix string, f func([]Pair)
 				return nil
 			}
 			var kv mvccpb.KeyValue
-			if err := proto.Unmarshal(value, &kv); err != nil { // which copies key and value
+			if err := proto.Unmarshal(value, &kv); err != nil { // this copies key and value
 				return err
 			}
 			newest, there := s.newest[string(kv.Key)]

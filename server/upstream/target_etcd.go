@@ -11,14 +11,14 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// etcdTarget writes to an etcd that runs. Keys get new revisions.
+// etcdTarget writes to a running etcd. Keys get new revisions.
 type etcdTarget struct {
 	client  *clientv3.Client
 	prefix  string
 	leases  *eventLeases
 	granted []clientv3.LeaseID
 	done    []batch
-	// pending was sent and not answered: perhaps it is there.
+	// pending was sent without an answer, so it may have been written.
 	pending  []Item
 	revision int64
 }
@@ -29,13 +29,13 @@ type batch struct {
 	revision int64
 }
 
-// An etcd takes 128 changes in a transaction, and requests of 1.5 MiB, unless it is told otherwise.
+// By default, an etcd accepts 128 changes in a transaction, and requests of 1.5 MiB.
 const (
 	batchKeys  = 128
 	batchBytes = 1 << 20
 )
 
-// NotEmptyError says that an etcd has keys already.
+// NotEmptyError means that an etcd already has keys.
 type NotEmptyError struct {
 	Keys   int64
 	Prefix string
@@ -45,7 +45,7 @@ func (e *NotEmptyError) Error() string {
 	return fmt.Sprintf("it has %d keys below %s already", e.Keys, e.Prefix)
 }
 
-// ToEtcd returns a target that writes to an etcd, where there must be no keys below the layout's prefix.
+// ToEtcd returns a target that writes to an etcd, which must have no keys below the layout's prefix.
 func ToEtcd(ctx context.Context, e Etcd, l *Layout) (_ Target, closeTarget func() error, err error) {
 	c, err := e.dial(ctx)
 	if err != nil {
@@ -99,7 +99,7 @@ func (t *etcdTarget) Put(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// putBatch writes keys in one transaction, if none of them is there.
+// putBatch writes keys in one transaction, if none of them exists.
 func (t *etcdTarget) putBatch(ctx context.Context, items []Item) error {
 	var absent []clientv3.Cmp
 	var puts []clientv3.Op
@@ -131,10 +131,11 @@ func (t *etcdTarget) putBatch(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// refused tells whether an etcd has refused a change, so that it has certainly not made it.
+// refused reports whether an etcd has refused a change, so that it has certainly not made it.
 func refused(err error) bool {
 	var e rpctypes.EtcdError
-	// An etcd applies the change that goes beyond its quota, and answers so all the same (etcd's quotaApplierV3).
+	// An etcd applies the change that exceeds its quota, and returns this error nevertheless (etcd's
+	// quotaApplierV3).
 	if !errors.As(err, &e) || errors.Is(err, rpctypes.ErrNoSpace) {
 		return false
 	}
@@ -145,7 +146,7 @@ func refused(err error) bool {
 	return true
 }
 
-// explainEtcd says what to do about an error of an etcd.
+// explainEtcd adds to an error of an etcd what to do about it.
 func explainEtcd(err error) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrNoSpace):
@@ -161,13 +162,14 @@ func (t *etcdTarget) Finish(context.Context, int64) (int64, error) {
 	return t.revision, nil
 }
 
-// ErrLeft says that an export that has failed has left objects in its target.
+// ErrLeft means that a failed export has left objects in its target.
 var ErrLeft = errors.New("a part of the objects is left in the etcd")
 
-// abandonPatience is how long an etcd may take to remove what was written.
+// abandonPatience is how long an etcd may take to remove the written keys.
 const abandonPatience = 30 * time.Second
 
-// Abandon removes the keys that are as they were written. What others have changed since is theirs.
+// Abandon removes the keys that are unchanged since they were written. It leaves keys that others have
+// changed.
 func (t *etcdTarget) Abandon(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, abandonPatience)
 	defer cancel()
@@ -210,7 +212,7 @@ func (t *etcdTarget) remove(ctx context.Context, b batch) error {
 	return nil
 }
 
-// removePending removes what a transaction without an answer may have written, and nobody has changed.
+// removePending removes the unchanged keys of a transaction that was not answered.
 func (t *etcdTarget) removePending(ctx context.Context) error {
 	for _, item := range t.pending {
 		same := clientv3.Compare(clientv3.Value(item.Key), "=", string(item.Value))

@@ -20,30 +20,30 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/atomicfile"
 )
 
-// ErrExists says that a target is there already.
+// ErrExists means that the target exists already.
 var ErrExists = errors.New("it exists already")
 
-// snapshotTarget writes a file like that of etcdctl snapshot save. Keys have the revisions that they
-// have in the log. All of these are compacted, and the newest is one above the log's, so that clients
-// list anew: they do not see otherwise that plinth's own objects have gone. That one has the tombstone of a key
-// that nobody has, because etcdutl takes the last change in a file for its revision.
+// snapshotTarget writes a file like that of etcdctl snapshot save. Keys keep their revisions of the log. All
+// these revisions are compacted, and the newest revision is one above the log's, so that clients list again:
+// otherwise they would not notice that plinth's own objects are gone. That newest revision has the tombstone
+// of an unused key, because etcdutl takes the last change in a file for its revision.
 type snapshotTarget struct {
 	file   string
-	temp   string // what is written until Finish; empty: nothing is there
+	temp   string // the file until Finish; empty: there is none
 	db     *bbolt.DB
-	keys   []keyValue // that are to be written
-	bytes  int        // of keys
+	keys   []keyValue // keys to write
+	bytes  int        // size of keys
 	leases *eventLeases
-	made   [][]byte // leases, by their number; the first has number 1
-	noted  int      // of made, which the file has
+	made   [][]byte // leases, by their number, which begins with 1
+	noted  int      // how many of made are in the file
 }
 
-// etcdBuckets are the names that an etcd expects in its file.
+// etcdBuckets are the buckets that an etcd expects in its file.
 var etcdBuckets = []string{keyBucket, metaBucket, leaseBucket, "alarm", "cluster", "members", "members_removed", "auth", "authUsers", "authRoles"}
 
 const leaseBucket = "lease"
 
-// CreateSnapshot returns a target that makes a file, which etcdutl snapshot restore takes.
+// CreateSnapshot returns a target that creates a file for etcdutl snapshot restore.
 func CreateSnapshot(file string) (Target, error) {
 	if _, err := os.Lstat(file); err == nil {
 		return nil, fmt.Errorf("%s: %w", file, ErrExists)
@@ -69,8 +69,8 @@ func CreateSnapshot(file string) (Target, error) {
 	return t, nil
 }
 
-// begin makes the buckets, and the notes without which an etcd from 3.5 on takes a file for one of an
-// older etcd. To restore the file replaces their values.
+// begin creates the buckets, and the entries without which an etcd from 3.5 on takes the file for one of an
+// older etcd. Restoring the file replaces their values.
 func begin(tx *bbolt.Tx) error {
 	for _, name := range etcdBuckets {
 		if _, err := tx.CreateBucket([]byte(name)); err != nil {
@@ -82,7 +82,8 @@ func begin(tx *bbolt.Tx) error {
 	return errors.Join(meta.Put([]byte("consistent_index"), one), meta.Put([]byte("term"), one))
 }
 
-// revisionBytes is a key of the bucket "key", and how a compaction is noted.
+// revisionBytes returns the key of a revision in the bucket "key", which is also the form of the compacted
+// revision.
 func revisionBytes(revision int64) []byte {
 	b := append(binary.BigEndian.AppendUint64(nil, uint64(revision)), '_')
 	return binary.BigEndian.AppendUint64(b, 0)
@@ -94,8 +95,8 @@ type keyValue struct {
 	value    []byte
 }
 
-// transactionBytes bounds what is kept in memory for one transaction. A large one is quick, because
-// keys do not come in the order of revisions: each transaction changes nearly all pages that there are.
+// transactionBytes bounds the memory for one transaction. A large transaction is fast, because keys do not
+// come in the order of revisions, so that each transaction changes nearly all existing pages.
 const transactionBytes = 32 << 20
 
 func (t *snapshotTarget) Put(ctx context.Context, items []Item) error {
@@ -123,12 +124,12 @@ func marshal(item Item, lease int64) ([]byte, error) {
 		ModRevision: item.Revision, CreateRevision: item.CreateRevision, Version: 1,
 	}
 	if kv.CreateRevision != kv.ModRevision {
-		kv.Version = 2 // or more: nobody counts in the log
+		kv.Version = 2 // or more: the log does not count versions
 	}
 	return proto.Marshal(kv)
 }
 
-// flush writes what there is to write, in the order of the bucket, without which bbolt is slow.
+// flush writes the collected keys in the order of the bucket, without which bbolt is slow.
 func (t *snapshotTarget) flush() error {
 	slices.SortFunc(t.keys, func(a, b keyValue) int { return cmp.Compare(a.revision, b.revision) })
 	err := t.db.Update(func(tx *bbolt.Tx) error {
@@ -153,7 +154,7 @@ func (t *snapshotTarget) grant(_ context.Context, seconds int64) (int64, error) 
 	return id, nil
 }
 
-// putLeases writes the leases that were made since.
+// putLeases writes the leases that were made since the last call.
 func (t *snapshotTarget) putLeases(tx *bbolt.Tx) error {
 	bucket := tx.Bucket([]byte(leaseBucket))
 	for ; t.noted < len(t.made); t.noted++ {
@@ -164,7 +165,7 @@ func (t *snapshotTarget) putLeases(tx *bbolt.Tx) error {
 	return nil
 }
 
-// leaseValue is a leasepb.Lease, whose package is a part of etcd's server: the fields ID, 1, and TTL, 2.
+// leaseValue returns a leasepb.Lease, whose package is part of etcd's server: field 1 is ID, field 2 is TTL.
 func leaseValue(id, seconds int64) []byte {
 	b := binary.AppendUvarint([]byte{1 << 3}, uint64(id))
 	return binary.AppendUvarint(append(b, 2<<3), uint64(seconds))
@@ -202,7 +203,8 @@ func (t *snapshotTarget) finish(newest int64) error {
 // lastKey is the key of the tombstone at the newest revision.
 const lastKey = "plinth/exported"
 
-// compacted notes that nothing below a revision can be read, which is the newest, and writes that one.
+// compacted records that everything below a revision is compacted, and writes that revision, which is the
+// newest.
 func compacted(tx *bbolt.Tx, revision int64) error {
 	last := &mvccpb.KeyValue{Key: []byte(lastKey), ModRevision: revision}
 	value, err := proto.Marshal(last)
@@ -220,7 +222,7 @@ func compacted(tx *bbolt.Tx, revision int64) error {
 	return nil
 }
 
-// seal appends the sum that a snapshot ends with.
+// seal appends the checksum of a snapshot.
 func seal(file string) (*os.File, error) {
 	f, err := os.OpenFile(file, os.O_RDWR, 0)
 	if err != nil {

@@ -58,7 +58,7 @@ func fill(t testing.TB, log changelog.Log, n int) {
 // keepForever compacts a log up to a revision, and keeps all old versions beside it.
 func keepForever(t testing.TB, log changelog.Log, through int64) {
 	t.Helper()
-	c, err := log.Compact(t.Context(), through, 100_000, changelog.NewKeep(changelog.Rule{Resource: "*", For: changelog.KeepForever}))
+	c, err := log.Compact(t.Context(), through, 100_000, changelog.NewRetention(changelog.Rule{Resource: "*", For: changelog.KeepForever}))
 	if err != nil || c.Floor != through {
 		t.Fatalf("compacted %+v, %v", c, err)
 	}

@@ -10,20 +10,20 @@ type Compaction interface {
 	// by key, then tombstones at or below it. Cost is in proportion to limit. Only one
 	// replica does it at a time; another gets Busy. Swept < through asks for another call.
 	//
-	// Of the rows that it deletes, those that keep names move to a second table, past, in the same
-	// transaction; for the others it notes there what is lost. Without rules, which keep == nil
+	// Of the rows that it deletes, those that retention names move to a second table, past, in the same
+	// transaction; for the others it notes there what is lost. Without rules, which retention == nil
 	// means, it also notes that nothing in past is complete from then on.
-	Compact(ctx context.Context, through int64, limit int, keep *Keep) (Compacted, error)
+	Compact(ctx context.Context, through int64, limit int, retention *Retention) (Compacted, error)
 
 	// Trim deletes rows of past, at most limit and in one transaction: those that have expired
-	// now, in Unix milliseconds, or if keep is nil all. Deleted == limit asks for another call.
+	// now, in Unix milliseconds, or if retention is nil all. Deleted == limit asks for another call.
 	// Busy is that of Compact.
-	Trim(ctx context.Context, keep *Keep, now int64, limit int) (Compacted, error)
+	Trim(ctx context.Context, retention *Retention, now int64, limit int) (Compacted, error)
 
-	// Refit gives rows of past with id > after, at most limit, the expiry that keep gives them, and
+	// Refit gives rows of past with id > after, at most limit, the expiry that retention gives them, and
 	// deletes those that are too many; in one transaction. Swept is the last of them, or after if
 	// there were none. Busy is that of Compact.
-	Refit(ctx context.Context, keep *Keep, after int64, limit int) (Compacted, error)
+	Refit(ctx context.Context, retention *Retention, after int64, limit int) (Compacted, error)
 
 	// Forget deletes all versions of a key but the current one of a key that exists, and returns how
 	// many. The floor becomes the head, so that nobody asks for them: the tombstone goes even if it

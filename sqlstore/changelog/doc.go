@@ -30,6 +30,6 @@
 // # Where to look
 //
 // log.go has the Log and its roles for writing and reading, compaction.go, filling.go and source.go have the others.
-// change.go and rows.go have what goes in and comes out, raw.go what raw keys have besides. keep.go says which old
+// change.go and rows.go have what goes in and comes out, raw.go what raw keys have besides. retention.go says which old
 // versions stay; witness.go, moved.go and key.go have the rules that all dialects call.
 package changelog

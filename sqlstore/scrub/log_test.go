@@ -261,7 +261,7 @@ func TestDamagedPast(t *testing.T) {
 		dsn := d.Fresh(t)
 		log := openLog(t, dsn)
 		fill(t, log)
-		if _, err := log.Compact(t.Context(), 21, 100, changelog.NewKeep(changelog.Rule{Resource: "*", For: changelog.KeepForever})); err != nil {
+		if _, err := log.Compact(t.Context(), 21, 100, changelog.NewRetention(changelog.Rule{Resource: "*", For: changelog.KeepForever})); err != nil {
 			t.Fatal(err)
 		}
 		if r, problems := scrub(t, dsn); r.Rows != 10 || r.Old != 12 || problems != nil {

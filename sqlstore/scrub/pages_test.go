@@ -38,7 +38,7 @@ func fillMany(t testing.TB, log changelog.Log, past bool) (rows int64) {
 		}
 		rows += int64(len(batch))
 		if turn == 1 && past { // the first third goes to table past
-			c, err := log.Compact(t.Context(), 2*int64(len(batch)), 10000, changelog.NewKeep(changelog.Rule{Resource: "*", For: changelog.KeepForever}))
+			c, err := log.Compact(t.Context(), 2*int64(len(batch)), 10000, changelog.NewRetention(changelog.Rule{Resource: "*", For: changelog.KeepForever}))
 			if err != nil || c.Kept == 0 {
 				t.Fatalf("%+v, %v", c, err)
 			}

@@ -2,10 +2,8 @@ package transfer
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -20,24 +18,7 @@ var (
 
 	// ErrCopied says that a Copy finds its target finished by an earlier one, which stopped the source.
 	ErrCopied = errors.New("everything was copied before")
-
-	// ErrOvertaken says that a later Copy or Intake went on with the target while this one ran. It has ended
-	// and left everything to the other.
-	ErrOvertaken = errors.New("another copy or import to the same target was begun meanwhile, and goes on with it")
 )
-
-// endBrought ends the history that a log could tell of before it was filled: what was there earlier is not
-// known, and whoever is named in its rows has not created the objects with them. It returns a mark to set.
-func endBrought(ctx context.Context, to changelog.Log) (map[string]string, error) {
-	head, err := to.Head(ctx)
-	if err == nil {
-		err = to.Raise(ctx, head.Revision+1)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("let the target's history begin: %w", err)
-	}
-	return map[string]string{changelog.MarkBrought: strconv.FormatInt(head.Revision, 10)}, nil
-}
 
 // CopyOptions say how Copy works.
 type CopyOptions struct {
@@ -85,11 +66,11 @@ func Copy(ctx context.Context, to, from changelog.Log, o CopyOptions) (Copied, e
 
 // copier is a Copy that runs.
 type copier struct {
-	to, from changelog.Log
-	o        CopyOptions
-	id       string
-	above    int64  // revision that the source must not come to
-	moved    string // the source is stopped by a copy that was cut off, which has noted this
+	to    *target
+	from  changelog.Log
+	o     CopyOptions
+	above int64  // revision that the source must not come to
+	moved string // the source is stopped by a copy that was cut off, which has noted this
 
 	next     string // keys below are copied, as they were at done.Revision
 	walked   bool   // all are
@@ -98,17 +79,14 @@ type copier struct {
 	walkFor  time.Duration
 	compare  bool // the target may hold something at or above next
 
-	numbers   map[changelog.Author]int64 // of authors in the target; nil: not read yet
-	revisions map[string]int64           // newest ones in the target of keys that changed; 0: absent
-	following bool                       // what is written are changes
-	recent    pages.Pager                // for changes of the source
+	recent pages.Pager // for changes of the source
 
 	done Copied
 	told time.Time
 }
 
 func newCopier(to, from changelog.Log, o CopyOptions) *copier {
-	return &copier{to: to, from: from, o: o, id: rand.Text(), revisions: map[string]int64{}, walkFor: mostWalk, mostRows: pages.Most}
+	return &copier{to: newTarget(to), from: from, o: o, walkFor: mostWalk, mostRows: pages.Most}
 }
 
 func (c *copier) copy(ctx context.Context) (Copied, error) {
@@ -199,25 +177,8 @@ func (c *copier) resume(ctx context.Context, marks map[string]string) error {
 	if err := c.checkAbove(); err != nil {
 		return fmt.Errorf("the target: %w: %w", changelog.ErrHalfCopied, err)
 	}
-	err = c.to.SetMarks(ctx, map[string]string{changelog.MarkRun: c.id})
-	if err == nil {
-		// A transaction of a copy that was killed may still run in the database. This one waits for it.
-		_, err = c.to.Append(ctx, nil)
-	}
-	if err != nil {
-		return fmt.Errorf("%w: mark the target: %w", changelog.ErrHalfCopied, err)
-	}
-	return nil
-}
-
-// checkRun refuses to go on when a later Copy has begun to write to the target.
-func (c *copier) checkRun(ctx context.Context) error {
-	marks, err := c.to.Marks(ctx)
-	if err != nil {
-		return fmt.Errorf("read the target's marks: %w", err)
-	}
-	if marks[changelog.MarkRun] != c.id {
-		return ErrOvertaken
+	if err := c.to.takeOver(ctx); err != nil {
+		return fmt.Errorf("%w: %w", changelog.ErrHalfCopied, err)
 	}
 	return nil
 }
@@ -233,7 +194,7 @@ func (c *copier) checkAbove() error {
 
 // begin raises an empty target above the source's revisions and marks it.
 func (c *copier) begin(ctx context.Context) error {
-	head, err := checkEmpty(ctx, c.to)
+	head, err := checkEmpty(ctx, c.to, false)
 	if err != nil {
 		return err
 	}
@@ -241,38 +202,17 @@ func (c *copier) begin(ctx context.Context) error {
 	if c.o.Online {
 		c.above += onlineGap
 	}
-	if err := c.to.Raise(ctx, c.above); err != nil {
-		return fmt.Errorf("raise the target's revision: %w", err)
-	}
-	err = c.to.SetMarks(ctx, map[string]string{changelog.MarkCopying: c.from.ClusterID(), changelog.MarkAbove: strconv.FormatInt(c.above, 10), changelog.MarkRun: c.id})
-	if err != nil {
-		return fmt.Errorf("mark the target: %w", err)
-	}
-	return nil
+	return c.to.begin(ctx, c.above, map[string]string{changelog.MarkCopying: c.from.ClusterID(), changelog.MarkAbove: strconv.FormatInt(c.above, 10)})
 }
 
 // finish marks the copy as finished, and as a descendant of the source and of all logs that
 // the source was copied from.
 func (c *copier) finish(ctx context.Context) error {
-	if err := c.checkRun(ctx); err != nil {
-		return err
-	}
 	inherited, err := c.from.Marks(ctx)
 	if err != nil {
 		return fmt.Errorf("read the source's marks: %w", err)
 	}
-	marks, err := endBrought(ctx, c.to)
-	if err != nil {
-		return err
-	}
-	maps.Copy(marks, changelog.Descent(c.from.ClusterID(), c.done.Revision, inherited))
-	for _, name := range []string{changelog.MarkCopying, changelog.MarkAbove, changelog.MarkRun} {
-		marks[name] = ""
-	}
-	if err := c.to.SetMarks(ctx, marks); err != nil {
-		return fmt.Errorf("mark the target: %w", err)
-	}
-	return nil
+	return c.to.finish(ctx, changelog.Descent(c.from.ClusterID(), c.done.Revision, inherited))
 }
 
 // tellEvery is how often progress is told.

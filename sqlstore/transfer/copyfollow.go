@@ -58,8 +58,6 @@ func (c *copier) followPage(ctx context.Context) (n int, end bool, err error) {
 
 // apply copies changes, in rounds.
 func (c *copier) apply(ctx context.Context, rows []changelog.Row) error {
-	c.following = true
-	defer func() { c.following = false }()
 	origins, err := originsOf(ctx, c.from, rows)
 	if err != nil {
 		return fmt.Errorf("read the source's changes: %w", err)
@@ -67,12 +65,11 @@ func (c *copier) apply(ctx context.Context, rows []changelog.Row) error {
 	var changes []sourced
 	for i := range rows {
 		if row := &rows[i]; row.Key < c.next {
-			origin := origins[row.Revision]
-			changes = append(changes, sourced{changelog.Change{Key: row.Key, Expect: c.expected(row), Delete: row.Deleted, Value: row.Value}, origin})
+			changes = append(changes, sourced{changelog.Change{Key: row.Key, Delete: row.Deleted, Value: row.Value}, origins[row.Revision]})
 		}
 	}
 	for _, round := range rounds(changes) {
-		if err := c.writeAll(ctx, round); err != nil {
+		if err := c.to.write(ctx, round); err != nil {
 			return err
 		}
 	}
@@ -105,17 +102,6 @@ func rounds(changes []sourced) (rounds [][]sourced) {
 	return rounds
 }
 
-// notKnown is what a change expects whose key's revision in the target is not known. It fails and tells
-// the revision.
-const notKnown = -1
-
-func (c *copier) expected(row *changelog.Row) int64 {
-	if _, ok := c.revisions[row.Key]; !ok && row.CreateRevision == row.Revision {
-		return 0
-	}
-	return notKnown
-}
-
 // catchUp follows the source until few changes are missing.
 func (c *copier) catchUp(ctx context.Context) error {
 	for {
@@ -134,7 +120,7 @@ func (c *copier) cutOver(ctx context.Context) error {
 	if err := c.checkAbove(); err != nil {
 		return err
 	}
-	if err := c.checkRun(ctx); err != nil {
+	if err := c.to.checkRun(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastPatience)
@@ -211,7 +197,7 @@ func (c *copier) goOn(ctx context.Context, because error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastPatience)
 	defer cancel()
-	if err := c.checkRun(ctx); errors.Is(err, ErrOvertaken) {
+	if err := c.to.checkRun(ctx); errors.Is(err, ErrOvertaken) {
 		return err
 	}
 	if _, err := c.from.Move(ctx, ""); err != nil {

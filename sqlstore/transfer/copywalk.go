@@ -16,8 +16,7 @@ const (
 	// smaller pages.
 	mostWalk, leastWalk = 2 * time.Second, 20 * time.Millisecond
 
-	pagesBetween          = 2            // that were read and not yet written
-	mostChange, mostBytes = 512, 4 << 20 // of one transaction in the target
+	pagesBetween = 2 // that were read and not yet written
 )
 
 // keyRange is a page of the source: its objects with keys in [from, to).
@@ -41,14 +40,13 @@ func (c *copier) walk(ctx context.Context) error {
 	return nil
 }
 
-// restart has walk begin anew and compare. What it writes makes the revisions that are known old.
+// restart has walk begin anew and compare.
 func (c *copier) restart(ctx context.Context) error {
 	head, err := c.from.Head(ctx)
 	if err != nil {
 		return fmt.Errorf("read the source's head: %w", err)
 	}
 	c.next, c.walked, c.compare = "", false, true
-	clear(c.revisions)
 	c.walkFor, c.mostRows = max(c.walkFor/2, leastWalk), max(c.mostRows/2, pages.First)
 	c.done.Objects, c.done.Revision = 0, head.Revision
 	return nil
@@ -140,7 +138,7 @@ func (c *copier) writePage(ctx context.Context, p keyRange) error {
 	for key, old := range found {
 		changes = append(changes, sourced{Change: changelog.Change{Key: key, Expect: old.Revision, Delete: true, Value: old.Value}})
 	}
-	return c.writeAll(ctx, changes)
+	return c.to.write(ctx, changes)
 }
 
 // copiedRow is an object in the target.

@@ -28,15 +28,8 @@ type Import struct {
 // Run writes the rows to a log, to which nobody else writes, and returns their number. Revisions
 // without a row are gaps. An error after the first row wraps ErrHalfCopied.
 func (im Import) Run(ctx context.Context, to changelog.Log) (rows int64, err error) {
-	head, err := to.Head(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("import: read the target's head: %w", err)
-	}
-	if err := changelog.HalfCopied(ctx, to); err != nil {
-		return 0, fmt.Errorf("import: the target: %w", err)
-	}
-	if head.Revision > 0 {
-		return 0, fmt.Errorf("import: %w", changelog.ErrNotEmpty)
+	if _, err := checkEmpty(ctx, to, true); err != nil {
+		return 0, fmt.Errorf("import: %w", err)
 	}
 	if err := to.SetMarks(ctx, map[string]string{changelog.MarkCopying: im.Source}); err != nil {
 		return 0, fmt.Errorf("import: mark the target: %w", err)

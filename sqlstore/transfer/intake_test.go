@@ -18,7 +18,7 @@ import (
 func TestIntake(t *testing.T) {
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
 		ctx, log := t.Context(), openDSN(t, d.Fresh(t))
-		in, err := transfer.BeginIntake(ctx, log, transfer.IntakeOptions{Source: "test", Above: 1000, Changes: true})
+		in, err := transfer.BeginIntake(ctx, log, transfer.IntakeOptions{Source: "test", Above: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +156,7 @@ func (l *lostLog) Append(ctx context.Context, batch []changelog.Change) (changel
 // TestIntakeUnknown writes again what may have been written: a new key, a change, and a delete.
 func TestIntakeUnknown(t *testing.T) {
 	ctx, log := t.Context(), &lostLog{Log: openDSN(t, logtest.SQLite(t))}
-	in, err := transfer.BeginIntake(ctx, log, transfer.IntakeOptions{Changes: true})
+	in, err := transfer.BeginIntake(ctx, log, transfer.IntakeOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

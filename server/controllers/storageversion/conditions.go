@@ -27,37 +27,37 @@ func (g *migration) succeed(ctx context.Context) error {
 
 var migrationsPrefix = object.Prefix(svmv1.GroupName, "storageversionmigrations")
 
-// transient comes before the reason why a migration goes on later.
+// transient separates a condition's message from the reason why the migration continues later.
 const transient = "; transient error: "
 
-// mostWords is the longest pause between two writes of a reason that changes with each try.
-const mostWords = 10 * time.Minute
+// maxMessagePause is the longest pause between two writes of a reason that changes with each try.
+const maxMessagePause = 10 * time.Minute
 
-// retryLater says why the migration goes on later.
+// retryLater writes to the status why the migration continues later.
 func (g *migration) retryLater(ctx context.Context, err error) error {
-	if g.toldEnough() {
+	if g.messageRecent() {
 		return err
 	}
 	if failed := g.store(ctx, g.running(err)); failed != nil {
 		return failed
 	}
-	return fmt.Errorf("%w: %w", reconcile.ErrTold, err)
+	return fmt.Errorf("%w: %w", reconcile.ErrReported, err)
 }
 
-// toldEnough tells whether the status has a reason already that is too new to be told in other words.
-func (g *migration) toldEnough() bool {
+// messageRecent reports whether the status has a reason that is too recent to be replaced by another one.
+func (g *migration) messageRecent() bool {
 	told := meta.FindStatusCondition(g.svm.Status.Conditions, string(svmv1.MigrationRunning))
 	e := g.config.Store.Get(migrationsPrefix + g.svm.Name)
 	return told != nil && e != nil && strings.Contains(told.Message, transient) &&
-		!reconcile.InOtherWords(told.LastTransitionTime.Time, time.UnixMilli(e.At), time.Now(), mostWords)
+		!reconcile.MessageDue(told.LastTransitionTime.Time, time.UnixMilli(e.At), time.Now(), maxMessagePause)
 }
 
-// failAt ends the migration at an object that cannot be written.
+// failAt ends the migration because an object cannot be written.
 func (g *migration) failAt(ctx context.Context, err error) error {
 	return g.store(ctx, g.running(nil), failed(fmt.Sprintf("%d/%d not yet migrated. ", g.left, g.total), err))
 }
 
-// fail ends a migration that has not begun.
+// fail ends a migration before it has begun.
 func (g *migration) fail(ctx context.Context, err error) error { return g.store(ctx, failed("", err)) }
 
 func failed(before string, err error) metav1.Condition {
@@ -83,7 +83,7 @@ func condition(what svmv1.MigrationConditionType, reason, message string) metav1
 	return metav1.Condition{Type: string(what), Status: metav1.ConditionTrue, Reason: reason, Message: message}
 }
 
-// store writes conditions to the status if they change it.
+// store writes conditions to the status if that changes it.
 func (g *migration) store(ctx context.Context, conditions ...metav1.Condition) error {
 	changed := false
 	for _, c := range conditions {

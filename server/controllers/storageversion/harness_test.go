@@ -73,7 +73,7 @@ func (c *fixture) run() {
 	factory := informers.NewSharedInformerFactory(c.Client, 0)
 	m, err := storageversion.New(storageversion.Config{
 		Migrations: c.Client.StoragemigrationV1().StorageVersionMigrations(), Informer: factory.Storagemigration().V1().StorageVersionMigrations(),
-		Objects: dynamic.NewForConfigOrDie(config), Store: c.Store, Kinds: c.Kinds, Log: slog.New(slog.NewTextHandler(c.t.Output(), nil)),
+		Objects: dynamic.NewForConfigOrDie(config), Store: c.Store, Kinds: c.Kinds, Logger: slog.New(slog.NewTextHandler(c.t.Output(), nil)),
 	})
 	if err != nil {
 		c.t.Fatal(err)

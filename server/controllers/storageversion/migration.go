@@ -19,31 +19,33 @@ import (
 )
 
 const (
-	// A page is what is looked at before the next rest, and is in memory for as long.
+	// pageObjects is the number of objects that are read before the next rest and are in memory together.
 	pageObjects = 256
 	pageBytes   = 4 << 20
-	// leastRest follows each write: there are at most as many in a second as upstream's client makes.
+	// leastRest is the shortest rest after a write, so that there are at most as many writes in a second as
+	// upstream's client makes.
 	leastRest = time.Second / 400
 )
 
 var definitionsPrefix = object.Prefix(apiextensionsv1.GroupName, "customresourcedefinitions")
 
-// migration is one try of a StorageVersionMigration. The next try begins anew, and finds that what this one has written
-// needs no write.
+// migration is one try of a StorageVersionMigration. The next try begins anew, and finds that the objects
+// which this one has written need no write.
 type migration struct {
 	*Migrator
 	svm    *svmv1.StorageVersionMigration
 	prefix string    // of the keys of the resource
-	upTo   int64     // objects that were written later are stored in today's form
+	upTo   int64     // later writes have stored their objects in today's form
 	begun  time.Time // when the work since the last rest began
 
-	total, left int // objects of the resource; those that are not known to be in today's form
-	// troubled objects cannot be written now, and perhaps later; trouble is why the first of them cannot.
+	total, left int // objects of the resource, and those that may be in another form
+	// troubled is the number of objects that cannot be written now and perhaps can later; trouble is the
+	// reason for the first of them.
 	troubled int
 	trouble  error
 }
 
-// kind returns the resource in its preferred version; nil if it is not served any more.
+// kind returns the resource in its preferred version; nil if it is no longer served.
 func (g *migration) kind() *kind.Kind {
 	want := schema.GroupResource{Group: g.svm.Spec.Resource.Group, Resource: g.svm.Spec.Resource.Resource}
 	for _, k := range g.config.Kinds.Set().Kinds {
@@ -54,8 +56,8 @@ func (g *migration) kind() *kind.Kind {
 	return nil
 }
 
-// upToDate tells whether a resource is stored in the version that its CustomResourceDefinition says. That is followed, and
-// a moment after it has changed objects are still written in the version before.
+// upToDate reports whether a resource is stored in the version that its CustomResourceDefinition names. For a
+// moment after a definition has changed, this server still writes the previous version.
 func (g *migration) upToDate(k *kind.Kind) bool {
 	if k.Custom == nil {
 		return true
@@ -70,14 +72,14 @@ func (g *migration) upToDate(k *kind.Kind) bool {
 	})
 }
 
-// wanted tells whether nobody has deleted the migration.
-func (g *migration) wanted() bool {
+// exists reports whether the migration still exists.
+func (g *migration) exists() bool {
 	svm, err := g.lister.Get(g.svm.Name)
 	return err == nil && svm.UID == g.svm.UID
 }
 
-// run looks at all objects, in the order of keys, and writes those that are out of date. It rests as long as it has
-// worked, so that half of the time at least is for others.
+// run checks all objects in the order of their keys, and rewrites those that are out of date. It rests as
+// long as it has worked, so that at least half of the time is left for other requests.
 func (g *migration) run(ctx context.Context) error {
 	g.begun = time.Now()
 	if err := g.count(ctx); err != nil {
@@ -95,7 +97,7 @@ func (g *migration) run(ctx context.Context) error {
 			return err
 		}
 		for _, e := range page {
-			if done, err := g.bring(ctx, k, e); done || err != nil {
+			if done, err := g.rewrite(ctx, k, e); done || err != nil {
 				return err
 			}
 		}
@@ -103,7 +105,7 @@ func (g *migration) run(ctx context.Context) error {
 			return err
 		}
 	}
-	g.left = g.troubled // others have written or deleted some before their page came
+	g.left = g.troubled // other clients have written or deleted some of them before
 	if g.trouble != nil {
 		return g.retryLater(ctx, g.trouble)
 	}
@@ -116,7 +118,7 @@ func (g *migration) rest(ctx context.Context, least time.Duration) error {
 	return err
 }
 
-// count sets how many objects there are, and how many of them may be out of date.
+// count counts the objects, and those of them that may be out of date.
 func (g *migration) count(ctx context.Context) error {
 	view := g.config.Store.Current(g.prefix)
 	from, to := changelog.RangeOf(g.prefix)
@@ -143,8 +145,8 @@ func (g *migration) count(ctx context.Context) error {
 	return err
 }
 
-// page looks at the objects from a key on, and returns those that may be out of date, and the key at which the next page
-// begins; empty: there is none.
+// page reads the objects from a key on. It returns those that may be out of date, and the key of the next
+// page; empty: there is none.
 func (g *migration) page(ctx context.Context, from string) (page []*sqlstore.Entry, next string, err error) {
 	_, to := changelog.RangeOf(g.prefix)
 	seen, size := 0, 0
@@ -161,15 +163,15 @@ func (g *migration) page(ctx context.Context, from string) (page []*sqlstore.Ent
 	})
 	var unreadable *sqlstore.UnreadableError
 	if errors.As(err, &unreadable) {
-		g.leaveOut(unreadable)
+		g.noteUnreadable(unreadable)
 		return page, next, nil
 	}
 	return page, next, err
 }
 
-// leaveOut notes that there are objects that cannot be read: they stay as they are, and the migration does not succeed
-// until they can be.
-func (g *migration) leaveOut(unreadable *sqlstore.UnreadableError) {
+// noteUnreadable notes that some objects cannot be read. They stay as they are, and the migration does not
+// succeed until they can be read.
+func (g *migration) noteUnreadable(unreadable *sqlstore.UnreadableError) {
 	for _, u := range unreadable.Objects {
 		if u.Revision <= g.upTo {
 			g.note(u)

@@ -1,10 +1,11 @@
-// Package storageversion stores objects anew that are stored in another form than today's: the work of a
-// StorageVersionMigration. It is upstream's SVMController, which needs all objects of a resource in memory, on the
-// store: it finds the objects that a write would store differently, and writes only those, through the API.
+// Package storageversion rewrites objects that are not stored in today's form. That is the work of a
+// StorageVersionMigration. It is upstream's SVMController on the store: upstream's needs all objects of a
+// resource in memory, whereas this one finds the objects that a write would store differently, and writes
+// only those, through the API.
 //
-// Upstream's other two controllers of StorageVersionMigrations run beside it. They choose which migration of a resource
-// is next, and note in its status up to which resourceVersion it goes. What follows for a CustomResourceDefinition is
-// theirs, too.
+// Upstream's other two controllers of StorageVersionMigrations run as they are. They choose the next
+// migration of a resource, write to its status up to which resourceVersion it goes, and update the
+// CustomResourceDefinition after it.
 package storageversion
 
 import (
@@ -33,37 +34,37 @@ const (
 	// The pauses before a migration is tried again are upstream's.
 	retryFirst = 5 * time.Millisecond
 	retryMost  = 1000 * time.Second
-	// appears is how long after a migration was made its resource may come, as upstream says: its
-	// CustomResourceDefinition may be as new.
+	// appears is how long after the creation of a migration its resource may appear, as in upstream: the
+	// CustomResourceDefinition may be just as new.
 	appears = time.Minute
 )
 
-// Config says on what a Migrator works.
+// Config says what a Migrator works on.
 type Config struct {
 	Migrations client.StorageVersionMigrationInterface
 	Informer   informers.StorageVersionMigrationInformer
 	Objects    dynamic.Interface // writes the objects
 	Store      *sqlstore.Store
 	Kinds      *kind.Registry
-	Log        *slog.Logger
+	Logger     *slog.Logger
 }
 
-// Migrator works off StorageVersionMigrations, one after the other.
+// Migrator executes StorageVersionMigrations, one after the other.
 type Migrator struct {
 	config Config
 	lister listers.StorageVersionMigrationLister
 	queue  reconcile.Queue
 }
 
-// New returns a Migrator that hears of migrations by config.Informer. Run must follow.
+// New returns a Migrator of the migrations that config.Informer knows. Call Run next.
 func New(config Config) (*Migrator, error) {
 	m := &Migrator{
 		config: config,
 		lister: config.Informer.Lister(),
 		queue:  reconcile.NewNamedQueue(names.StorageVersionMigratorController, retryFirst, retryMost),
 	}
-	// A migration begins when it has a status.resourceVersion, which is set once. To begin again after each other
-	// change would be to try again at once after each failure, because failures are written to the status.
+	// A migration begins when it gets a status.resourceVersion, which is set once. Other changes must not
+	// restart it: failures are written to the status, so that each failure would cause an immediate retry.
 	_, err := config.Informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(added any) { m.queue.Add(added.(*svmv1.StorageVersionMigration).Name) },
 		UpdateFunc: func(before, after any) {
@@ -80,10 +81,10 @@ func New(config Config) (*Migrator, error) {
 func (m *Migrator) Run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, m.queue.ShutDown)
 	defer stop()
-	reconcile.Work(ctx, m.config.Log, "StorageVersionMigration", m.queue, m.sync)
+	reconcile.Work(ctx, m.config.Logger, "StorageVersionMigration", m.queue, m.sync)
 }
 
-// sync carries out a migration, if it is the turn of that and it has not ended.
+// sync executes a migration if it is the next one of its resource and has not ended.
 func (m *Migrator) sync(ctx context.Context, name string) error {
 	svm, err := m.lister.Get(name)
 	if apierrors.IsNotFound(err) {

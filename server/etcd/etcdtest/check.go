@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// Verdict is what was found out about a History.
+// Verdict is the result of checking a History.
 type Verdict struct {
 	Faults   []string
 	history  *History
 	drawings map[string]drawing
 }
 
-// Check judges a history that all clients have ended, and whose watches have come to its end. The
-// union of what the watches were told must be one sequence of revisions without gaps, and it must
-// explain everything: each watch was told its part of it, each call read the state of the revision
-// that it names, each write is there once, what nobody wrote are leases that ended in time, and no call
-// was told less than what was answered before it began. Beside that, and without regard to
-// watches and revisions of headers, the calls on each key must be linearizable.
+// Check judges a history after all clients have ended and all watches have reached its end. The union of what
+// the watches received must be one sequence of revisions without gaps, and it must explain everything else:
+// each watch received its part of it, each call read the state of the revision that it names, each write
+// occurs once, all other revisions are leases that ended in time, and no call was answered from an older
+// state than a call that was answered before it began. Independently of watches and of revisions in headers,
+// the calls on each key must be linearizable.
 func Check(h *History) *Verdict {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -38,8 +38,8 @@ func Check(h *History) *Verdict {
 	o.checkCompactions(h.Calls)
 	for _, w := range h.Watches {
 		o.checkWatch(w)
-		if at := w.Position(); at < o.told {
-			if missed := o.firstIn(w, at+1, o.told); missed != 0 {
+		if at := w.Position(); at < o.newest {
+			if missed := o.firstIn(w, at+1, o.newest); missed != 0 {
 				o.fault("watch %s ended at %d and was not told of %d", w.Name, at, missed)
 			}
 		}
@@ -50,7 +50,7 @@ func Check(h *History) *Verdict {
 	return v
 }
 
-// Save writes the history, and a drawing of the calls on each key that are not linearizable, to dir. It
+// Save writes the history to dir, with a drawing of the calls on each key that are not linearizable. It
 // returns the paths.
 func (v *Verdict) Save(dir string) (paths []string, err error) {
 	path, err := v.history.Save(dir)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// owners finds out which call made each revision. Of calls without an answer, those happened whose
-// change is there; their revision is filled in, and that of the others stays 0.
+// owners returns by revision the call that made it. A call without an answer happened if its change is in the
+// history; then its revision is filled in. The revision of the other calls stays 0.
 func (o *order) owners(calls []Call) map[int64]*Call {
 	owner := map[int64]*Call{}
 	own := func(revision int64, c *Call) {
@@ -60,7 +60,7 @@ func (o *order) evidence() (put map[string]int64, deleted map[version]int64) {
 	return put, deleted
 }
 
-// checkWrite wants the revision of a call that wrote to have the changes it asked for, and no others.
+// checkWrite checks that the revision of a successful write has exactly the changes that the call requested.
 func (o *order) checkWrite(c *Call) {
 	made := o.revision(c.Revision)
 	if c.Compare {
@@ -80,7 +80,7 @@ func (o *order) checkWrite(c *Call) {
 	}
 }
 
-// checkRead wants the state of the revision that a call read.
+// checkRead checks that a call read the state of its revision.
 func (o *order) checkRead(c *Call) {
 	from, end := c.Keys[0], c.Keys[0]+"\x00"
 	if c.Kind == List {
@@ -90,8 +90,8 @@ func (o *order) checkRead(c *Call) {
 	if c.At != 0 {
 		revision = c.At
 	}
-	if revision > o.told && c.Revision > o.told {
-		o.fault("%+v has revision %d, but the newest is %d", *c, c.Revision, o.told)
+	if revision > o.newest && c.Revision > o.newest {
+		o.fault("%+v has revision %d, but the newest is %d", *c, c.Revision, o.newest)
 	}
 	want := o.state(from, end, revision)
 	count := int64(len(want))
@@ -110,8 +110,8 @@ func (o *order) checkRead(c *Call) {
 	}
 }
 
-// checkTimes wants revisions to go with time: who asks after another was answered is told at least its
-// revision, and writes a newer one.
+// checkTimes checks that revisions follow time: a call that began after the answer to another one has at
+// least its revision, and a newer one if it writes.
 func (o *order) checkTimes(calls []Call) {
 	type answered struct {
 		end      time.Duration
@@ -129,7 +129,7 @@ func (o *order) checkTimes(calls []Call) {
 	}
 	for i := range calls {
 		c := &calls[i]
-		if c.Revision == 0 { // it did not happen, or nobody knows
+		if c.Revision == 0 { // it did not happen, or its revision is unknown
 			continue
 		}
 		n, _ := slices.BinarySearchFunc(ends, c.Begin, func(a answered, t time.Duration) int { return cmp.Compare(a.end, t) })
@@ -143,7 +143,7 @@ func (o *order) checkTimes(calls []Call) {
 	}
 }
 
-// checkCompactions wants revisions to be read until they are compacted, and not afterwards.
+// checkCompactions checks that revisions can be read until they are compacted, and not afterwards.
 func (o *order) checkCompactions(calls []Call) {
 	var compactions []*Call
 	for i := range calls {
@@ -156,7 +156,7 @@ func (o *order) checkCompactions(calls []Call) {
 		if c.At == 0 || c.Error != "" && !c.Compacted {
 			continue
 		}
-		done, begun := int64(0), int64(0) // compactions that were answered before c, and that may have been
+		done, begun := int64(0), int64(0) // compactions that had certainly, and that may have, happened before c
 		for _, other := range compactions {
 			if other == c {
 				continue

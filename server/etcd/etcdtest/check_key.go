@@ -17,10 +17,10 @@ type key struct {
 	last int64
 }
 
-// expiry is the end of a key's lease, at Revision of its Answer.
+// expiry is the kind of call for the end of a key's lease, at the Revision of its Answer.
 const expiry = "expiry"
 
-// keyModel says what calls may do to a key. It knows nothing of watches.
+// keyModel defines what calls do to a key. It does not know watches.
 var keyModel = porcupine.Model{
 	Init: func() any { return key{} },
 	Step: func(state, input, output any) (bool, any) {
@@ -34,7 +34,7 @@ var keyModel = porcupine.Model{
 	},
 }
 
-// keyCall is a call as far as one key is concerned.
+// keyCall is the part of a call that concerns one key.
 type keyCall struct {
 	*Call
 	key string
@@ -78,8 +78,8 @@ func describeCall(c *keyCall, a Answer) string {
 	return fmt.Sprintf("%s: %d", text, a.Revision)
 }
 
-// keyHistories returns the operations on each key. Calls without an answer that happened may have
-// done so until the end; those that did not happen are left out.
+// keyHistories returns the operations on each key. A call without an answer that happened may have happened
+// at any time until the end. Calls that did not happen are left out.
 func keyHistories(h *History, o *order, owner map[int64]*Call) map[string][]porcupine.Operation {
 	all := map[string][]porcupine.Operation{}
 	for i := range h.Calls {
@@ -114,7 +114,7 @@ func keyHistories(h *History, o *order, owner map[int64]*Call) map[string][]porc
 
 const expiryClient = 1000 // above those of the load
 
-// checkKeys wants the calls on each key to be linearizable. It draws those that are not.
+// checkKeys checks that the calls on each key are linearizable. It draws those that are not.
 func checkKeys(h *History, o *order, owner map[int64]*Call, patience time.Duration) (drawings map[string]drawing) {
 	drawings = map[string]drawing{}
 	for name, operations := range keyHistories(h, o, owner) {

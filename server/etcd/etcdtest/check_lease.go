@@ -1,7 +1,7 @@
 package etcdtest
 
-// checkLeases wants every revision that no call made to be the end of a lease: all keys of one that had
-// time to expire, deleted at once. A lease ends once.
+// checkLeases checks that every revision that no call made is the end of a lease: it deletes all keys of one
+// lease that had time to expire. A lease ends once.
 func (o *order) checkLeases(leases []*Lease, owner map[int64]*Call) {
 	known := map[int64]*Lease{}
 	for _, l := range leases {
@@ -32,13 +32,13 @@ func (o *order) checkLeases(leases []*Lease, owner map[int64]*Call) {
 		}
 	}
 	for _, key := range o.keys {
-		if kv := o.at(key, o.told); kv.Lease != 0 {
+		if kv := o.at(key, o.newest); kv.Lease != 0 {
 			o.fault("%+v is still there, without its lease", kv)
 		}
 	}
 }
 
-// endOf tells whether a revision deletes exactly the keys that lease id had.
+// endOf reports whether a revision deletes exactly the keys that lease id had.
 func (o *order) endOf(id, number int64, r revision) bool {
 	for i, c := range r.changes {
 		if !c.Delete || r.before[i].Lease != id {

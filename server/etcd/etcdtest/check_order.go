@@ -7,20 +7,20 @@ import (
 	"sort"
 )
 
-// order is all changes of a key space in the order of their revisions, as watches told them.
+// order has all changes of a key space in the order of their revisions, as the watches received them.
 type order struct {
-	revisions []revision // revisions[i] is that of i+2, the first one after the empty key space
+	revisions []revision // revisions[i] is revision i+2; 2 is the first one after the empty key space
 	versions  map[string][]KV
-	keys      []string // of versions, sorted
-	told      int64    // the newest revision that is known
+	keys      []string // the keys of versions, sorted
+	newest    int64    // the newest revision that is known
 	faults    []string
 }
 
 // revision is what one transaction changed.
 type revision struct {
 	changes []Change // sorted by key
-	before  []KV     // what each key was before, zero if it was not there
-	seen    Response // in which it came first
+	before  []KV     // the previous state of each key; zero if it did not exist
+	seen    Response // the first response that contained it
 }
 
 const firstWrite = 2 // the revision of the first one
@@ -31,7 +31,7 @@ func (o *order) fault(format string, a ...any) {
 	}
 }
 
-// unite puts together what all watches were told. Two of them may not tell different things.
+// unite merges what all watches received. Two watches must not contradict each other.
 func unite(watches []*Watch) *order {
 	o := &order{versions: map[string][]KV{}}
 	all := map[int64]map[string]Change{}
@@ -43,7 +43,7 @@ func unite(watches []*Watch) *order {
 			}
 		}
 	}
-	for r := int64(firstWrite); r <= o.told; r++ {
+	for r := int64(firstWrite); r <= o.newest; r++ {
 		o.append(r, all[r], seen[r])
 	}
 	for key := range o.versions {
@@ -56,7 +56,7 @@ func unite(watches []*Watch) *order {
 func (o *order) uniteResponse(w *Watch, r Response, all map[int64]map[string]Change, seen map[int64]Response) {
 	for _, c := range r.Changes {
 		mod := c.KV.Mod
-		o.told = max(o.told, mod)
+		o.newest = max(o.newest, mod)
 		if all[mod] == nil {
 			all[mod] = map[string]Change{}
 		}
@@ -70,7 +70,7 @@ func (o *order) uniteResponse(w *Watch, r Response, all map[int64]map[string]Cha
 	}
 }
 
-// append adds the changes of revision r and checks that they follow from what was before.
+// append adds the changes of revision r, and checks that they follow from the state before.
 func (o *order) append(r int64, changes map[string]Change, seen Response) {
 	next := revision{seen: seen}
 	for _, c := range changes {
@@ -98,7 +98,7 @@ func (o *order) append(r int64, changes map[string]Change, seen Response) {
 	o.revisions = append(o.revisions, next)
 }
 
-// revision returns what revision r changed; nothing if it is not known.
+// revision returns the changes of revision r; nothing if it is unknown.
 func (o *order) revision(r int64) revision {
 	if i := r - firstWrite; i >= 0 && i < int64(len(o.revisions)) {
 		return o.revisions[i]
@@ -106,7 +106,7 @@ func (o *order) revision(r int64) revision {
 	return revision{}
 }
 
-// at returns what key was at a revision.
+// at returns the state of key at a revision.
 func (o *order) at(key string, revision int64) KV {
 	versions := o.versions[key]
 	i := sort.Search(len(versions), func(i int) bool { return versions[i].Mod > revision }) - 1

@@ -2,8 +2,8 @@ package etcdtest
 
 import "slices"
 
-// checkWatch compares what a watch was told with what it should have been told: everything in its
-// range from its start on, once, in order, and all changes of a revision in one response.
+// checkWatch compares what a watch received with what it should have received: everything in its range from
+// its start on, once, in order, and all changes of a revision in one response.
 func (o *order) checkWatch(w *Watch) {
 	for i, s := range w.Streams {
 		if want := w.resumeAt(i); s.Start > want {
@@ -13,7 +13,7 @@ func (o *order) checkWatch(w *Watch) {
 	}
 }
 
-// resumeAt is the revision that a stream must start with so that the watch misses nothing.
+// resumeAt returns the revision at which a stream must start so that the watch misses nothing.
 func (w *Watch) resumeAt(stream int) int64 {
 	revision := int64(firstWrite)
 	for _, s := range w.Streams[:stream] {
@@ -24,7 +24,7 @@ func (w *Watch) resumeAt(stream int) int64 {
 
 // checkStream follows one stream.
 func (o *order) checkStream(w *Watch, s *Stream) {
-	next := s.Start // all before has been told
+	next := s.Start // everything before was received
 	for _, r := range s.Responses {
 		if r.Canceled != "" {
 			o.fault("watch %s from %d: %s", w.Name, s.Start, r.Canceled)
@@ -56,10 +56,9 @@ func (o *order) checkStream(w *Watch, s *Stream) {
 	}
 }
 
-// firstIn returns the first revision from..through that changed something in the range of w, 0 if
-// there is none.
+// firstIn returns the first revision from..through that changed something in the range of w; 0: none.
 func (o *order) firstIn(w *Watch, from, through int64) int64 {
-	for r := max(from, firstWrite); r <= min(through, o.told); r++ {
+	for r := max(from, firstWrite); r <= min(through, o.newest); r++ {
 		for _, c := range o.revision(r).changes {
 			if w.follows(c.KV.Key) {
 				return r
@@ -71,7 +70,7 @@ func (o *order) firstIn(w *Watch, from, through int64) int64 {
 
 func (w *Watch) follows(key string) bool { return w.From <= key && key < w.End }
 
-// checkChanges wants all that revision mod changed in the range of w.
+// checkChanges checks that changes are all changes of revision mod in the range of w.
 func (o *order) checkChanges(w *Watch, mod int64, changes []Change) {
 	var want []Change
 	whole := o.revision(mod)

@@ -13,10 +13,10 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// GenerateClients returns a sequence for each of several clients that write at once. Each has keys
-// and leases of its own, so that what it is answered does not depend on the others, but for revisions. Revisions
-// that count from the newest are its own here: head is that of its last write, head-1 that of the one
-// before.
+// GenerateClients returns a sequence for each of several clients that write at the same time. Each client has
+// its own keys and leases, so that its answers do not depend on the others, except for revisions. Revisions
+// that are relative to the newest one are relative to the client's own writes: head is its last write, head-1
+// the one before.
 func GenerateClients(seed uint64, clients, n int) [][]Step {
 	all := make([][]Step, clients)
 	for i := range all {
@@ -31,7 +31,8 @@ func GenerateClients(seed uint64, clients, n int) [][]Step {
 
 func clientPrefix(i int) string { return fmt.Sprintf("client%d/", i) }
 
-// own makes a request ask for keys and leases of client i. It returns false if others would meet it.
+// own changes a request so that it uses keys and leases of client i. It returns false if the request would
+// still affect other clients.
 func own(m Message, i int) bool {
 	switch r := m.(type) {
 	case *pb.PutRequest:
@@ -91,9 +92,9 @@ func ownLease(i int, id int64) int64 {
 	return id + 100*int64(i+1)
 }
 
-// PlayClients sends all sequences at once, and then reads the whole history back. Answers and history are written
-// down with the numbers of the client's own writes for revisions, so that they do not depend on how
-// the clients met.
+// PlayClients sends all sequences at the same time, and then reads the whole history. In the recorded answers
+// and the history, revisions are replaced by the numbers of the client's own writes, so that the record does
+// not depend on how the clients interleave.
 func PlayClients(ctx context.Context, conn *grpc.ClientConn, sequences [][]Step) ([]*Record, error) {
 	records := make([]*Record, len(sequences))
 	writes := make([][]int64, len(sequences))
@@ -154,7 +155,7 @@ func (c *ownClient) play(ctx context.Context, s Step) {
 	c.record.Answers = append(c.record.Answers, p.send(Step{Request: m}))
 }
 
-// note learns the revision of a write, and replaces revisions by the numbers of writes.
+// note records the revision of a write, and replaces revisions by the numbers of writes.
 func (c *ownClient) note(a answer) {
 	h := a.GetHeader()
 	if wrote(a) {
@@ -231,7 +232,7 @@ func eachKV(a answer, f func(*mvccpb.KeyValue)) {
 	}
 }
 
-// history returns all events so far, as a watch of all keys from the first revision tells them.
+// history returns all events so far, as a watch of all keys from the first revision receives them.
 func history(ctx context.Context, conn *grpc.ClientConn) ([]*mvccpb.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()

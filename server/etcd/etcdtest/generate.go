@@ -21,17 +21,15 @@ type Step struct {
 // Message is a message of etcd's protocol.
 type Message = proto.Message
 
-// head is added to a revision of a Step's Request that counts from the newest revision that
-// the client has seen when it sends the request. So a sequence of which requests are left out still
-// asks for the past.
+// head is added to a revision in a Step's Request that is relative to the newest revision that the client has
+// seen when it sends the request. So a sequence still reads old revisions after requests are removed from it.
 const head = 1 << 40
 
 // Streams is the number of streams that a sequence watches on.
 const Streams = 3
 
-// keys are few, so that requests meet, and not more than a dozen: etcd sorts answers with a sort that
-// is stable only for so few, and sorting by value or version has many equals. They end in every way that matters
-// to ranges.
+// keys are few, so that requests meet. There are at most a dozen, because etcd's sort is stable only for so
+// few, and sorting by value or version has many equal entries. They end in every way that matters to ranges.
 var keys = [][]byte{
 	[]byte("\x00"), []byte("\x00\x00"), []byte("a"), []byte("a\x00"), []byte("a/1"), []byte("a/2"),
 	[]byte("a/\xff"), []byte("a/\xff\xff"), []byte("a0"), []byte("b"), []byte("\xff"), []byte("\xff\xff"),
@@ -139,10 +137,10 @@ func (g *generator) value() []byte {
 	return []byte(pick(g, "x", "y", "z", "xx"))
 }
 
-// past is a revision that has been, if it is above the floor.
+// past returns an old revision, if it is above the floor.
 func (g *generator) past() int64 { return head - int64(g.IntN(12)) }
 
-// revision is mostly the newest.
+// revision returns the newest revision in most cases.
 func (g *generator) revision() int64 {
 	switch g.IntN(24) {
 	case 0, 1, 2, 3, 4:
@@ -165,7 +163,7 @@ func (g *generator) bound() int64 {
 	return pick(g, g.past(), g.past(), head-20, 1, -1)
 }
 
-// lease is mostly one that has been granted, and half of the time one to which many keys are attached.
+// lease returns in most cases a lease that was granted, and in half of these one with many keys.
 func (g *generator) lease() int64 {
 	switch {
 	case g.often(40):
@@ -176,7 +174,7 @@ func (g *generator) lease() int64 {
 	return int64(2 + g.IntN(4))
 }
 
-// ttl is too long for a test, so that no lease expires here.
+// ttl returns a time that is too long for a test, so that no lease expires here.
 func (g *generator) ttl() int64 {
 	if g.often(8) {
 		return pick[int64](g, 9_000_000_000, 9_000_000_001, 1<<62)

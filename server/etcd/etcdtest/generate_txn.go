@@ -6,11 +6,11 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// transaction returns a transaction without what etcd cannot digest: a key that is deleted and
-// put in one revision breaks the index of etcd 3.6 when it is compacted ("range failed to find revision
-// pair"), and etcd ends when such a put asks for the value of a key that is gone by then ("unexpected error
-// during txn with writes"). etcd refuses that in a flat transaction, unless the deletion is of all keys
-// from one on, and sometimes does not in a nested one.
+// transaction returns a transaction without a key that is deleted and put in one revision, which etcd cannot
+// handle. Such a key breaks the index of etcd 3.6 at compaction ("range failed to find revision pair"), and
+// etcd exits if the put requests the previous value of a key that is gone by then ("unexpected error during
+// txn with writes"). etcd refuses this in a flat transaction, unless the deletion is of all keys from one on,
+// and in some cases does not refuse it in a nested one.
 func (g *generator) transaction() *pb.TxnRequest {
 	for {
 		r := g.txn(0)

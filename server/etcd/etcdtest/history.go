@@ -12,8 +12,8 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// History is what clients of one key space saw. Its methods are safe for concurrent use; its fields
-// are read when the clients have ended.
+// History is what the clients of one key space saw. Its methods are safe for concurrent use; its fields may
+// be read after the clients have ended.
 type History struct {
 	begin time.Time
 
@@ -43,8 +43,8 @@ type Call struct {
 	Client, Member int
 	Begin, End     time.Duration
 	Kind           string
-	Keys           []string // that are read or written; of a list From and the end, which is not part of it
-	Value          string   `json:",omitempty"` // that is put, and by no other call
+	Keys           []string // keys that are read or written; for a list, its first key and its end, which it does not include
+	Value          string   `json:",omitempty"` // the value that this call, and no other, puts
 	Lease          int64    `json:",omitempty"`
 	Compare        bool     `json:",omitempty"` // a put or delete only happens if the mod revision of the first key is Expect
 	Expect         int64    `json:",omitempty"`
@@ -52,12 +52,12 @@ type Call struct {
 	Limit          int64    `json:",omitempty"`
 
 	Error     string `json:",omitempty"` // the call may or may not have happened, now or later
-	Refused   bool   `json:",omitempty"` // the error is one that no outage explains
+	Refused   bool   `json:",omitempty"` // no outage explains the error
 	Compacted bool   `json:",omitempty"` // the error is that the revision At was compacted
 	Answer
 }
 
-// Answer is what a call without an error is told.
+// Answer is the answer to a call without an error.
 type Answer struct {
 	Revision  int64 `json:",omitempty"` // of the header
 	Succeeded bool  `json:",omitempty"` // the comparison; always if there is none
@@ -66,17 +66,17 @@ type Answer struct {
 	More      bool  `json:",omitempty"`
 }
 
-// Writes tells whether c changes keys if it happens.
+// Writes reports whether c changes keys if it happens.
 func (c *Call) Writes() bool { return c.Kind == Put || c.Kind == Delete }
 
-// KV is a key with what the server knows about it. The zero KV is that of a key that is not there.
+// KV is a key with its state on the server. The zero KV means that the key does not exist.
 type KV struct {
 	Key, Value           string
 	Create, Mod, Version int64
 	Lease                int64 `json:",omitempty"`
 }
 
-// Change is one event of a watch. What a key was before is only known to watches that ask for it.
+// Change is one event of a watch. Only watches that request it know the previous state of the key.
 type Change struct {
 	Delete bool `json:",omitempty"`
 	KV     KV
@@ -87,11 +87,11 @@ type Change struct {
 type Watch struct {
 	Name      string
 	From, End string
-	Before    bool // it asks for what keys were before
+	Before    bool // it requests the previous state of keys
 	Streams   []*Stream
 }
 
-// Stream is a part of a Watch: it ends with its connection, and the next one takes over.
+// Stream is a part of a Watch. It ends with its connection, and the next Stream continues.
 type Stream struct {
 	Member    int
 	Start     int64 // the revision that it was asked to start with
@@ -102,7 +102,7 @@ type Stream struct {
 type Response struct {
 	At       time.Duration // when it came
 	Revision int64         // of the header
-	Progress bool          `json:",omitempty"` // the watch has been told everything up to Revision
+	Progress bool          `json:",omitempty"` // the watch has received everything up to Revision
 	Canceled string        `json:",omitempty"` // by the server, and why
 	Changes  []Change      `json:",omitempty"`
 }
@@ -111,8 +111,8 @@ type Response struct {
 type Lease struct {
 	ID      int64
 	TTL     time.Duration
-	Renewed time.Duration // when the last grant or renewal that succeeded was asked for
-	Gone    bool          // it was not there any more when all had ended
+	Renewed time.Duration // when the last successful grant or renewal was requested
+	Gone    bool          // it no longer existed at the end
 }
 
 // Add adds a call.
@@ -122,7 +122,7 @@ func (h *History) Add(c Call) {
 	h.Calls = append(h.Calls, c)
 }
 
-// AddWatch adds a watch, whose streams belong to the caller until the history is checked.
+// AddWatch adds a watch. Its streams belong to the caller until the history is checked.
 func (h *History) AddWatch(w *Watch) *Watch {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -130,7 +130,7 @@ func (h *History) AddWatch(w *Watch) *Watch {
 	return w
 }
 
-// AddLease adds a lease, which belongs to the caller until the history is checked.
+// AddLease adds a lease. It belongs to the caller until the history is checked.
 func (h *History) AddLease(l *Lease) *Lease {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -138,7 +138,7 @@ func (h *History) AddLease(l *Lease) *Lease {
 	return l
 }
 
-// Position is the last revision to which w has been told everything.
+// Position returns the revision up to which w has received everything.
 func (w *Watch) Position() (revision int64) {
 	for _, s := range w.Streams {
 		revision = max(revision, s.Position())
@@ -146,7 +146,7 @@ func (w *Watch) Position() (revision int64) {
 	return revision
 }
 
-// Position is the last revision to which s has told everything, the one before Start if nothing came.
+// Position returns the revision up to which s has received everything; the one before Start if nothing came.
 func (s *Stream) Position() int64 {
 	revision := s.Start - 1
 	for _, r := range s.Responses {
@@ -155,7 +155,7 @@ func (s *Stream) Position() int64 {
 	return revision
 }
 
-// position is the last revision to which r tells everything, 0 if it tells nothing.
+// position returns the revision up to which r completes the stream; 0: it does not.
 func (r *Response) position() (revision int64) {
 	if r.Progress {
 		revision = r.Revision
@@ -187,8 +187,8 @@ func kvsOf(kvs []*mvccpb.KeyValue) (all []KV) {
 	return all
 }
 
-// responseOf turns a message into a Response. Only a message that is neither about the watch itself nor has
-// events tells progress.
+// responseOf converts a message into a Response. A message reports progress only if it has no events and is
+// not about the watch itself.
 func responseOf(r *pb.WatchResponse, at time.Duration) Response {
 	response := Response{At: at, Revision: r.Header.Revision}
 	if r.Canceled {

@@ -11,8 +11,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// resolve replaces revisions of m that count from the newest by what ago returns for how long ago
-// they were, which is negative for the future.
+// resolve replaces the relative revisions of m by the result of ago, which gets the distance to the newest
+// revision; it is negative for future revisions.
 func resolve(m Message, ago func(int64) int64) {
 	at := func(revision *int64) {
 		if *revision > head/2 && *revision < head*2 {
@@ -52,13 +52,12 @@ func resolve(m Message, ago func(int64) int64) {
 	}
 }
 
-// lateness is how much of a lease's time may have passed in a test, in seconds.
+// lateness is how much of a lease's time, in seconds, may pass during a test.
 const lateness = 1000
 
 var memberID = regexp.MustCompile(`memberID:\d+`)
 
-// level takes out of an answer what differs from one server to the next, and from one moment to
-// the next.
+// level removes from an answer what differs between servers and between moments.
 func level(a answer, member uint64) {
 	switch a := a.(type) {
 	case *pb.TxnResponse:
@@ -77,7 +76,7 @@ func level(a answer, member uint64) {
 			a.DbSize, a.DbSizeInUse, a.Leader, a.RaftIndex, a.RaftTerm, a.RaftAppliedIndex = 1, 1, 1, 1, 1, 1
 		}
 		for i, e := range a.Errors {
-			// What protobuf writes as text has one space or two, by the program.
+			// protobuf's text format has one space or two, depending on the program.
 			a.Errors[i] = strings.ReplaceAll(memberID.ReplaceAllString(e, "memberID:1"), "  ", " ")
 		}
 	case *pb.AlarmResponse:
@@ -89,7 +88,7 @@ func level(a answer, member uint64) {
 	}
 }
 
-// levelOperation takes the ids out of the headers in a transaction's answer.
+// levelOperation removes the ids from the headers in a transaction's answer.
 func levelOperation(r *pb.ResponseOp) {
 	var h *pb.ResponseHeader
 	switch o := r.Response.(type) {

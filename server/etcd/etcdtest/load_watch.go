@@ -10,14 +10,14 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
-// watchKind is watches that share streams, and how their client watches.
+// watchKind is a group of watches that share streams, and how their client watches.
 type watchKind struct {
 	watches  []*Watch
-	restless bool // it goes on at any member every second or so
-	progress bool // it wants to be told progress without asking
+	restless bool // it changes to a random member about every second
+	progress bool // it requests regular progress reports
 }
 
-// watches are those of the load.
+// watches returns the watches of the load.
 func (l *Load) watches() (all []watchKind) {
 	watch := func(name, from, end string, before bool) *Watch {
 		return l.history.AddWatch(&Watch{Name: name, From: from, End: end, Before: before})
@@ -34,10 +34,10 @@ func (l *Load) watches() (all []watchKind) {
 	return all
 }
 
-// span returns the keys with a prefix that ends with a slash: the first one, and the end of them.
+// span returns the range of keys with a prefix that ends with a slash.
 func span(prefix string) [2]string { return [2]string{prefix, prefix[:len(prefix)-1] + "0"} }
 
-// watch follows watches from the first revision to the load's target, or until ctx ends.
+// watch runs watches from the first revision to the load's target, or until ctx ends.
 func (c *client) watch(ctx context.Context, k watchKind) {
 	positions := make([]int64, len(k.watches))
 	for i := range positions {
@@ -50,14 +50,15 @@ func (c *client) watch(ctx context.Context, k watchKind) {
 	}
 }
 
-// reached notes how far the client's watches have come, and tells whether that is the load's target.
+// reached records the progress of the client's watches, and reports whether they have reached the load's
+// target.
 func (c *client) reached(positions []int64) bool {
 	c.position.Store(slices.Min(positions))
 	target := c.load.target.Load()
 	return target != 0 && slices.Min(positions) >= target
 }
 
-// follow watches with one stream, and moves positions with what it is told.
+// follow watches with one stream, and advances positions by what it receives.
 func (c *client) follow(ctx context.Context, k watchKind, positions []int64) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -94,7 +95,7 @@ func (c *client) follow(ctx context.Context, k watchKind, positions []int64) {
 		}
 		response := responseOf(r, c.load.history.Now())
 		for i, s := range streams {
-			if r.WatchId == int64(i+1) || r.WatchId == -1 { // of one watch, or of all
+			if r.WatchId == int64(i+1) || r.WatchId == -1 { // for one watch, or for all
 				s.Responses = append(s.Responses, response)
 				positions[i] = max(positions[i], response.position())
 			}
@@ -105,7 +106,7 @@ func (c *client) follow(ctx context.Context, k watchKind, positions []int64) {
 	}
 }
 
-// askProgress asks now and then until ctx or the stream ends.
+// askProgress requests progress at intervals until ctx or the stream ends.
 func askProgress(ctx context.Context, stream pb.Watch_WatchClient) {
 	ask := &pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}
 	for ctx.Err() == nil {

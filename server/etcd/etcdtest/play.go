@@ -17,12 +17,12 @@ import (
 // Record is what an endpoint has answered to a sequence.
 type Record struct {
 	Sent    []string            // each request as it was sent
-	Answers []string            // to each request, without what differs from server to server
-	Watches map[string][]string // what came on each watch, by "stream/id"
-	Faults  []string            // what may not happen, whatever another server says
+	Answers []string            // the answer to each request, without what differs between servers
+	Watches map[string][]string // what each watch received, by "stream/id"
+	Faults  []string            // what must not happen, whatever another server does
 }
 
-// Play sends steps one after the other and returns what came back. It ends with what the watches saw.
+// Play sends steps one after the other, and returns the answers and what the watches received.
 func Play(ctx context.Context, conn *grpc.ClientConn, steps []Step) (*Record, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -61,7 +61,7 @@ type player struct {
 	head        int64          // newest revision seen
 	compacted   map[int64]bool // revisions that were compacted
 	streams     [Streams]*stream
-	change      func(answer) // what is to be done with an answer before it is written down
+	change      func(answer) // changes an answer before it is recorded
 	record      *Record
 }
 
@@ -87,42 +87,43 @@ func newPlayer(ctx context.Context, conn *grpc.ClientConn) (*player, error) {
 func (p *player) send(s Step) string {
 	switch r := s.Request.(type) {
 	case *pb.RangeRequest:
-		return told(p, r, p.kv.Range) + p.streamed(r)
+		return answerOf(p, r, p.kv.Range) + p.streamed(r)
 	case *pb.PutRequest:
-		return told(p, r, p.kv.Put)
+		return answerOf(p, r, p.kv.Put)
 	case *pb.DeleteRangeRequest:
-		return told(p, r, p.kv.DeleteRange)
+		return answerOf(p, r, p.kv.DeleteRange)
 	case *pb.TxnRequest:
-		return told(p, r, p.kv.Txn)
+		return answerOf(p, r, p.kv.Txn)
 	case *pb.CompactionRequest:
-		// What a watch tells of the past, previous values too, depends on whether it was told in time.
+		// What a watch receives about the past, including previous values, depends on whether it received it
+		// before the compaction.
 		p.settleAll()
-		answer := told(p, r, p.kv.Compact)
+		answer := answerOf(p, r, p.kv.Compact)
 		if !strings.HasPrefix(answer, "error ") {
 			p.compacted[r.Revision] = true
 		}
 		return answer
 	case *pb.LeaseGrantRequest:
-		return told(p, r, p.lease.LeaseGrant)
+		return answerOf(p, r, p.lease.LeaseGrant)
 	case *pb.LeaseRevokeRequest:
-		return told(p, r, p.lease.LeaseRevoke)
+		return answerOf(p, r, p.lease.LeaseRevoke)
 	case *pb.LeaseKeepAliveRequest:
-		return told(p, r, p.keepAlive)
+		return answerOf(p, r, p.keepAlive)
 	case *pb.LeaseTimeToLiveRequest:
-		return told(p, r, p.lease.LeaseTimeToLive)
+		return answerOf(p, r, p.lease.LeaseTimeToLive)
 	case *pb.LeaseLeasesRequest:
-		return told(p, r, p.lease.LeaseLeases)
+		return answerOf(p, r, p.lease.LeaseLeases)
 	case *pb.StatusRequest:
-		return told(p, r, p.maintenance.Status)
+		return answerOf(p, r, p.maintenance.Status)
 	case *pb.HashKVRequest:
 		if p.compacted[r.Revision] {
-			// What compaction has hashed on its way, etcd answers from memory, soon after it.
-			_ = told(p, r, p.maintenance.HashKV)
+			// etcd answers this hash from memory soon after a compaction, because the compaction computes it.
+			_ = answerOf(p, r, p.maintenance.HashKV)
 			return "not compared"
 		}
-		return told(p, r, p.maintenance.HashKV)
+		return answerOf(p, r, p.maintenance.HashKV)
 	case *pb.AlarmRequest:
-		return told(p, r, p.maintenance.Alarm)
+		return answerOf(p, r, p.maintenance.Alarm)
 	case *pb.WatchRequest:
 		return p.sendWatch(s.Stream, r)
 	}
@@ -136,17 +137,18 @@ type answer interface {
 	String() string
 }
 
-// streamed returns what the parts of a stream are together. An etcd loses keys if they are to be sorted, and does not say so.
+// streamed returns the joined parts of a stream. An etcd loses keys if they must be sorted, and does not
+// report that.
 func (p *player) streamed(r *pb.RangeRequest) string {
 	if r.SortOrder == pb.RangeRequest_NONE && r.SortTarget != pb.RangeRequest_KEY {
 		return ""
 	}
-	return "; stream: " + told(p, r, func(ctx context.Context, r *pb.RangeRequest, _ ...grpc.CallOption) (*pb.RangeResponse, error) {
+	return "; stream: " + answerOf(p, r, func(ctx context.Context, r *pb.RangeRequest, _ ...grpc.CallOption) (*pb.RangeResponse, error) {
 		return rangeStream(ctx, p.kv, r)
 	})
 }
 
-// rangeStream returns what the parts of a stream are together.
+// rangeStream returns the joined parts of a stream.
 func rangeStream(ctx context.Context, kv pb.KVClient, r *pb.RangeRequest) (*pb.RangeResponse, error) {
 	s, err := kv.RangeStream(ctx, r)
 	if err != nil {
@@ -164,7 +166,7 @@ func rangeStream(ctx context.Context, kv pb.KVClient, r *pb.RangeRequest) (*pb.R
 	}
 }
 
-func told[Q any, A answer](p *player, request Q, call func(context.Context, Q, ...grpc.CallOption) (A, error)) string {
+func answerOf[Q any, A answer](p *player, request Q, call func(context.Context, Q, ...grpc.CallOption) (A, error)) string {
 	ctx, cancel := context.WithTimeout(p.ctx, Patience)
 	defer cancel()
 	a, err := call(ctx, request)
@@ -198,8 +200,8 @@ func (p *player) keepAlive(ctx context.Context, r *pb.LeaseKeepAliveRequest, _ .
 	return s.Recv()
 }
 
-// Compare returns the first difference of two records, "" if there is none, and after how many requests
-// it is there.
+// Compare returns the first difference of two records, "" if there is none, and the number of requests before
+// it.
 func Compare(want, got *Record) (after int, difference string) {
 	for i := range want.Answers {
 		if want.Answers[i] != got.Answers[i] || want.Sent[i] != got.Sent[i] {
@@ -240,8 +242,7 @@ func at(lines []string, i int) string {
 	return "nothing"
 }
 
-// Shrink returns a part of steps, as short as it finds until a moment, for
-// which differs still is true.
+// Shrink returns a part of steps for which differs still is true, as short as it finds until a moment.
 func Shrink(steps []Step, until time.Time, differs func([]Step) bool) []Step {
 	for size := (len(steps) + 1) / 2; size >= 1; size /= 2 {
 		for from := 0; from < len(steps) && time.Now().Before(until); {

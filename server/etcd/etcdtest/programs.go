@@ -22,8 +22,8 @@ import (
 // Patience is how long anything may take on a machine that is busy.
 const Patience = 3 * time.Minute
 
-// The programs that Program builds, and their modules below cmd/plinth/testdata. Those whose names end with a release are
-// of the etcd before the one whose answers plinth gives, and only make test-etcd builds them.
+// The programs that Program builds, and their modules below cmd/plinth/testdata. Names that end with a
+// release are of the etcd before the one whose answers plinth gives; only make test-etcd builds these.
 var programs = map[string]struct{ module, path string }{
 	"etcd":        {"etcd", "go.etcd.io/etcd/server/v3"},
 	"etcdctl":     {"etcd", "go.etcd.io/etcd/etcdctl/v3"},
@@ -34,8 +34,8 @@ var programs = map[string]struct{ module, path string }{
 	"kine":        {"kine", "github.com/k3s-io/kine"},
 }
 
-// Program builds a program, if Go's cache does not have it, and returns where it is. To build etcd
-// takes about a minute on two processors, and kine as long again; to ask the cache takes a second.
+// Program builds a program, unless Go's cache has it, and returns its path. Building etcd takes about a
+// minute on two processors, and kine as long again; a lookup in the cache takes a second.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	if _, known := programs[name]; !known {
@@ -49,7 +49,7 @@ func Program(t testing.TB, name string) string {
 	return path
 }
 
-// built are functions that return where a program is, by its name.
+// built has, by name, functions that return the path of a program.
 var built sync.Map
 
 func build(name string) (path string, err error) {
@@ -84,7 +84,7 @@ func Start(t testing.TB, flags ...string) *grpc.ClientConn {
 	return Dial(t, StartAt(t, flags...))
 }
 
-// StartAt is Start for who dials himself: it returns HOST:PORT.
+// StartAt is Start for callers that dial themselves: it returns HOST:PORT.
 func StartAt(t testing.TB, flags ...string) string {
 	t.Helper()
 	return startAt(t, "etcd", flags)
@@ -123,8 +123,8 @@ func startEtcd(t testing.TB, program string, flags []string) (address, out strin
 	return address, out
 }
 
-// settle waits until an etcd tells the version of its storage that it has from then on. For a moment after its start,
-// that is none or an older one.
+// settle waits until an etcd reports its final storage version. For a moment after its start, it reports none
+// or an older one.
 func settle(t testing.TB, address string) {
 	maintenance := pb.NewMaintenanceClient(dial(t, address))
 	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
@@ -141,8 +141,8 @@ func minor(version string) string {
 	return strings.Join(parts[:min(len(parts), 2)], ".")
 }
 
-// started runs a program until the test ends, and returns its address when it answers there. If it ends
-// before, that is "", and out is its log.
+// started runs a program until the test ends, and returns its address when it answers there. If the program
+// ends first, the address is "", and out is its log.
 func started(t testing.TB, client, name string, cmd *exec.Cmd) (address, out string) {
 	cmd.SysProcAttr = withTest()
 	var log buffer
@@ -172,7 +172,8 @@ func started(t testing.TB, client, name string, cmd *exec.Cmd) (address, out str
 	return client, ""
 }
 
-// answers waits until an etcd has elected itself, or a kine serves. It returns false if ended is closed before.
+// answers waits until an etcd has elected itself, or a kine serves. It returns false if ended is closed
+// first.
 func answers(t testing.TB, address string, ended <-chan struct{}) bool {
 	kv := pb.NewKVClient(dial(t, address))
 	for end := time.Now().Add(Patience); time.Now().Before(end); {
@@ -231,4 +232,27 @@ func (b *buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.String()
+}
+
+// StartKine runs a real kine on a database until the test ends, and returns its HOST:PORT. endpoint is the
+// database in kine's notation.
+func StartKine(t testing.TB, endpoint string) string {
+	t.Helper()
+	program := Program(t, "kine")
+	var out string
+	for range 5 { // a port that was free may be somebody else's a moment later
+		var address string
+		if address, out = startKine(t, program, endpoint); address != "" {
+			return address
+		}
+	}
+	t.Fatalf("kine does not start: %s", out)
+	return ""
+}
+
+func startKine(t testing.TB, program, endpoint string) (address, out string) {
+	address = FreeAddress(t)
+	cmd := exec.Command(program, "--endpoint="+endpoint, "--listen-address=tcp://"+address, "--metrics-bind-address=0")
+	cmd.Dir = t.TempDir()
+	return started(t, address, "kine", cmd)
 }

@@ -6,16 +6,16 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// Difference is one between the answers of two releases of etcd.
+// Difference is a difference between the answers of two releases of etcd.
 type Difference struct {
 	Why      string
-	Requests *regexp.Regexp // matches the requests whose answers differ, as a Record has them
+	Requests *regexp.Regexp // matches the requests whose answers differ, in the form of a Record
 	Answers  *regexp.Regexp // matches what is different in these answers
-	Alike    string         // what stands there when the difference is left out, as regexp expands it
+	Alike    string         // replaces the difference, as regexp expands it
 	Shown    []Step         // requests to an empty key space that show it: the last one is answered differently
 }
 
-// Older are all differences between the answers of etcd 3.6 and of etcd 3.7, whose answers plinth gives.
+// Older has all differences between the answers of etcd 3.6 and those of etcd 3.7, which plinth gives.
 var Older = []Difference{{
 	Why:      "RangeStream is new in 3.7",
 	Requests: regexp.MustCompile(`^\*etcdserverpb\.RangeRequest `),

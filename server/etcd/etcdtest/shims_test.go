@@ -94,24 +94,24 @@ func TestShimProgressAheadOfEvents(t *testing.T) {
 			}
 			return nil
 		})
-		var told, seen int64
+		var reported, seen int64
 		for r := range watch {
 			if err := r.Err(); err != nil {
 				t.Fatal(err)
 			}
 			if r.IsProgressNotify() {
-				told = max(told, r.Header.Revision)
-				if told > seen && told > first {
-					t.Fatalf("progress to %d, and events only to %d", told, seen)
+				reported = max(reported, r.Header.Revision)
+				if reported > seen && reported > first {
+					t.Fatalf("progress to %d, and events only to %d", reported, seen)
 				}
 			}
 			for _, e := range r.Events {
-				if e.Kv.ModRevision != max(seen, first)+1 || e.Kv.ModRevision <= told {
-					t.Fatalf("event at %d after %d and progress to %d", e.Kv.ModRevision, seen, told)
+				if e.Kv.ModRevision != max(seen, first)+1 || e.Kv.ModRevision <= reported {
+					t.Fatalf("event at %d after %d and progress to %d", e.Kv.ModRevision, seen, reported)
 				}
 				seen = e.Kv.ModRevision
 			}
-			if seen == first+writes && told == seen {
+			if seen == first+writes && reported == seen {
 				break
 			}
 			if seen == first+writes {

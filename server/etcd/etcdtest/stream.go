@@ -12,25 +12,25 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// stream is a watch stream of a player, and what has come on it.
+// stream is a watch stream of a player, and what it has received.
 type stream struct {
 	client pb.Watch_WatchClient
 	cancel context.CancelFunc
 
-	mu        sync.Mutex
-	changed   chan struct{}      // closed at the next change, and replaced
-	created   []string           // answers to creations, in order
-	lines     map[int64][]string // by watch
-	open      map[int64]int64    // watches by id, and their start
-	fragments map[int64]bool     // watches that asked for them
-	compacted map[int64]bool     // those that the server has canceled, and nobody has yet told it to
-	last      map[int64]int64    // revision of the last event, by watch
-	told      map[int64]int64    // revision of the last progress, by watch
-	progress  int64              // and of all
-	next      int64              // revision that progress must reach after the last creation
-	asked     []*pb.WatchCreateRequest
-	faults    []string
-	err       error
+	mu         sync.Mutex
+	changed    chan struct{}      // closed at the next change, and replaced
+	created    []string           // answers to creations, in order
+	lines      map[int64][]string // by watch
+	open       map[int64]int64    // watches by id, and their start
+	fragments  map[int64]bool     // watches that asked for them
+	compacted  map[int64]bool     // watches that the server has canceled without a request of the client
+	last       map[int64]int64    // revision of the last event, by watch
+	progressOf map[int64]int64    // revision of the last progress, by watch
+	progress   int64              // and of all
+	next       int64              // revision that progress must reach after the last creation
+	asked      []*pb.WatchCreateRequest
+	faults     []string
+	err        error
 }
 
 func openStream(ctx context.Context, c pb.WatchClient) (*stream, error) {
@@ -42,7 +42,7 @@ func openStream(ctx context.Context, c pb.WatchClient) (*stream, error) {
 	}
 	s := &stream{
 		client: w, cancel: cancel, changed: make(chan struct{}), lines: map[int64][]string{}, open: map[int64]int64{},
-		fragments: map[int64]bool{}, compacted: map[int64]bool{}, last: map[int64]int64{}, told: map[int64]int64{},
+		fragments: map[int64]bool{}, compacted: map[int64]bool{}, last: map[int64]int64{}, progressOf: map[int64]int64{},
 	}
 	go s.receive()
 	return s, nil
@@ -69,7 +69,7 @@ func (s *stream) receive() {
 // forAll is the id of a watch in the answer to a request for progress.
 const forAll = -1
 
-// take notes one answer. s.mu is held.
+// take records one answer. s.mu must be held.
 func (s *stream) take(r *pb.WatchResponse) {
 	id := r.WatchId
 	switch {
@@ -78,7 +78,7 @@ func (s *stream) take(r *pb.WatchResponse) {
 		s.asked = s.asked[1:]
 		s.created = append(s.created, fmt.Sprintf("created %d at %d, canceled %t %q", id, r.Header.GetRevision(), r.Canceled, r.CancelReason))
 		if !r.Canceled {
-			s.open[id], s.fragments[id], s.last[id], s.told[id] = asked.StartRevision, asked.Fragment, 0, 0
+			s.open[id], s.fragments[id], s.last[id], s.progressOf[id] = asked.StartRevision, asked.Fragment, 0, 0
 			s.lines[id] = append(s.lines[id], "created")
 		}
 	case r.Canceled:
@@ -90,12 +90,12 @@ func (s *stream) take(r *pb.WatchResponse) {
 			delete(s.compacted, id)
 		}
 	case len(r.Events) == 0:
-		if id == forAll { // what one watch is told says nothing about the others
+		if id == forAll { // progress of one watch says nothing about the others
 			s.progress = max(s.progress, r.Header.GetRevision())
 		}
 		for watch := range s.open {
 			if id == watch || id == forAll {
-				s.told[watch] = max(s.told[watch], r.Header.GetRevision())
+				s.progressOf[watch] = max(s.progressOf[watch], r.Header.GetRevision())
 			}
 		}
 	default:
@@ -114,8 +114,8 @@ func (s *stream) takeEvents(r *pb.WatchResponse) {
 		if revision < s.last[id] || divided {
 			s.fault("watch %d: revision %d after %d", id, revision, s.last[id])
 		}
-		if revision <= s.told[id] {
-			s.fault("watch %d: revision %d after progress at %d", id, revision, s.told[id])
+		if revision <= s.progressOf[id] {
+			s.fault("watch %d: revision %d after progress at %d", id, revision, s.progressOf[id])
 		}
 		if revision > r.Header.GetRevision() {
 			s.fault("watch %d: revision %d in an answer at %d", id, revision, r.Header.GetRevision())
@@ -129,7 +129,7 @@ func (s *stream) fault(format string, args ...any) {
 	s.faults = append(s.faults, fmt.Sprintf(format, args...))
 }
 
-// await waits until done, which is called with s.mu held, or returns an error.
+// await waits until done returns true, and otherwise returns an error. done is called with s.mu held.
 func (s *stream) await(ctx context.Context, most time.Duration, done func() bool) error {
 	timeout := time.NewTimer(most)
 	defer timeout.Stop()
@@ -153,10 +153,10 @@ func (s *stream) await(ctx context.Context, most time.Duration, done func() bool
 	}
 }
 
-// answerPatience is for an answer on a stream that is sure to come.
+// answerPatience is for an answer that is sure to come.
 const answerPatience = time.Minute
 
-// sendWatch sends a request on a stream and waits for the answer, if there is to be one.
+// sendWatch sends a request on a stream and waits for the answer, if there will be one.
 func (p *player) sendWatch(i int, r *pb.WatchRequest) string {
 	s := p.streams[i]
 	if c := r.GetCreateRequest(); c != nil {
@@ -172,7 +172,7 @@ func (p *player) sendWatch(i int, r *pb.WatchRequest) string {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		// Progress up to the newest revision may have been told of the other watches, before.
+		// The other watches may have received progress up to the newest revision before.
 		if c.StartRevision > 0 && c.StartRevision <= p.head {
 			s.next = p.head + 1
 		}
@@ -188,7 +188,7 @@ func (p *player) sendWatch(i int, r *pb.WatchRequest) string {
 	return "sent"
 }
 
-// cancel cancels a watch and waits for the answer, which comes if there is such a watch.
+// cancel cancels a watch and waits for the answer, which comes if the watch exists.
 func (p *player) cancel(s *stream, id int64) string {
 	s.mu.Lock()
 	_, open := s.open[id]
@@ -208,7 +208,7 @@ func (p *player) cancel(s *stream, id int64) string {
 	return "canceled"
 }
 
-// settleAll settles all streams. To settle one may make revisions that the others wait for.
+// settleAll settles all streams. Settling one may make revisions that the others wait for.
 func (p *player) settleAll() {
 	for head := int64(-1); head != p.head; {
 		head = p.head
@@ -218,8 +218,8 @@ func (p *player) settleAll() {
 	}
 }
 
-// settle waits until all that has happened has been told to all watches of a stream. etcd says so
-// if it is asked for progress, unless one watch starts in the future or was canceled by compaction.
+// settle waits until all watches of a stream have received everything. etcd reports that on a progress
+// request, unless a watch starts in the future or was canceled by compaction.
 func (p *player) settle(i int) {
 	s := p.streams[i]
 	for {
@@ -248,7 +248,7 @@ func (p *player) settle(i int) {
 	}
 }
 
-// progressed asks for progress until it has come, or a watch has been canceled.
+// progressed requests progress until it has come, or a watch has been canceled.
 func (p *player) progressed(s *stream) bool {
 	ask := &pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}
 	for end := time.Now().Add(answerPatience); time.Now().Before(end); {
@@ -266,7 +266,7 @@ func (p *player) progressed(s *stream) bool {
 	return false
 }
 
-// putUntil writes until the head is at revision at least.
+// putUntil writes until the head is at least at revision.
 func (p *player) putUntil(revision int64) {
 	for p.head < revision {
 		before := p.head
@@ -286,7 +286,7 @@ func (s *stream) forget(id int64) {
 	delete(s.compacted, id)
 }
 
-// into adds what came to r.
+// into adds what was received to r.
 func (s *stream) into(r *Record, i int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

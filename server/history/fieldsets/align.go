@@ -2,9 +2,9 @@ package fieldsets
 
 import "maps"
 
-// Align returns an old value with the items of followed lists in the order that they have in a new value, so that a
-// comparison line by line finds what was changed in items and not that they have moved. An item that is gone stays
-// behind the one it was behind. The value shares its parts with the old one.
+// Align returns an old value in which the items of the lists in at have the order of the new value, so that a
+// comparison by lines shows what changed in the items, and not that they moved. A removed item stays behind
+// its predecessor. The result shares parts with the old value.
 func Align(old, new any, at *Lists) any {
 	switch o := old.(type) {
 	case map[string]any:
@@ -22,7 +22,7 @@ func Align(old, new any, at *Lists) any {
 
 func alignMap(old, new map[string]any, at *Lists) map[string]any {
 	if at == nil {
-		return old // nothing is known below
+		return old // at knows nothing below this place
 	}
 	out := maps.Clone(old)
 	for key := range at.fields {

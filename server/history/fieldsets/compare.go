@@ -12,16 +12,17 @@ import (
 
 // Touched is a field that a change touched, or an item of a list.
 type Touched struct {
-	// Field names it as server-side apply does in its messages: spec.ports[port=53,protocol="UDP"].name
+	// Field is its name, in the form that server-side apply uses in messages:
+	// spec.ports[port=53,protocol="UDP"].name
 	Field    string
 	What     What
 	Old, New any
 }
 
-// What a change did to a field.
+// What is what a change did to a field.
 type What string
 
-// What changes do. An item that has moved may have changed, too; then there are both.
+// The kinds of differences. An item that has moved may also have changed; then both are reported.
 const (
 	Added   What = "added"
 	Removed What = "removed"
@@ -29,10 +30,10 @@ const (
 	Moved   What = "moved"
 )
 
-// Fields that differ in nearly every version and say nothing about what was changed.
+// These fields differ in nearly every version, and do not say what was changed.
 var unsaid = []string{"managedFields", "resourceVersion", "generation"}
 
-// Content returns what of an object is compared. It shares its parts with the object.
+// Content returns the part of an object that is compared. It shares its parts with the object.
 func Content(object map[string]any) map[string]any {
 	meta, ok := object["metadata"].(map[string]any)
 	if !ok {
@@ -47,22 +48,22 @@ func Content(object map[string]any) map[string]any {
 }
 
 const (
-	// maxDepth is how deep fields are named: what is deeper is one value.
+	// maxDepth is the depth down to which fields are named: a deeper value is compared as a whole.
 	maxDepth = 64
-	// maxName is how long the name of a field may be, about.
+	// maxName is the approximate length limit of a field's name.
 	maxName = 1 << 10
 )
 
-// Compare returns the fields that differ in two objects, in the order of the new one. Of a map or an item that is
-// only in one of them, it is that one. It returns at most as many as most says, and how many more there are; those whose
-// names are too long are among these.
+// Compare returns the fields that differ in two objects, in the order of the new object. A map or an item
+// that only one of the objects has is reported as a whole. Compare returns at most most fields, and the
+// number of further ones, among which are those whose names are too long.
 func Compare(old, new map[string]any, lists *Lists, most int) (touched []Touched, more int) {
 	c := &comparison{most: most}
 	c.maps(old, new, lists)
 	return c.touched, c.more
 }
 
-// CompareItems is Compare for items of lists that can be followed, and what is in them.
+// CompareItems is Compare for the followed items of lists and for what is in them, only.
 func CompareItems(old, new map[string]any, lists *Lists, most int) (touched []Touched, more int) {
 	c := &comparison{most: most, itemsAlone: true}
 	c.maps(old, new, lists)
@@ -75,12 +76,12 @@ type comparison struct {
 	touched    []Touched
 	more       int
 
-	path   fieldpath.Path // of what is compared
-	length int            // of the path as text, about
-	items  int            // on the path
+	path   fieldpath.Path // of the values that are compared
+	length int            // approximate length of the path as text
+	items  int            // list items on the path
 }
 
-// in compares what is below an element of the path, whose text is about so long.
+// in compares what is below an element of the path. length is the approximate length of its text.
 func (c *comparison) in(e fieldpath.PathElement, length int, compare func()) {
 	before := *c
 	c.path, c.length = append(c.path, e), c.length+length
@@ -154,7 +155,7 @@ func unionOf(a, b map[string]any) []string {
 	return keys
 }
 
-// twoLists are two states of a list, and the names of their items.
+// twoLists are two states of a list, with the names of their items.
 type twoLists struct {
 	old, new      []any
 	before, after []string
@@ -183,8 +184,8 @@ func (c *comparison) lists(l *twoLists, at *Lists) {
 	}
 }
 
-// Names returns the fields that a change of an object touched: at most as many as most says, and of at most mostBytes, and how
-// many more there are.
+// Names returns the names of the fields that a change of an object touched: at most most names and mostBytes
+// bytes. more is the number of further ones.
 func Names(old, new map[string]any, most, mostBytes int) (names []string, more int) {
 	touched, more := Compare(Content(old), Content(new), ListsOf(old, new), most)
 	bytes := 0
@@ -197,10 +198,10 @@ func Names(old, new map[string]any, most, mostBytes int) (names []string, more i
 	return slices.Compact(names), more // an item may have moved and changed
 }
 
-// maxValue is how much of a value String shows.
+// maxValue is the length to which String shortens a value.
 const maxValue = 80
 
-// String says what was done, with values where both are plain.
+// String describes the change, with the values if both are plain.
 func (t Touched) String() string {
 	if t.What == Changed && isPlain(t.Old) && isPlain(t.New) {
 		return t.Field + ": " + textOf(t.Old) + " → " + textOf(t.New)

@@ -7,8 +7,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v4/value"
 )
 
-// Follow says for each new item of the list that is here which old item it was, -1 for none. It is false if that is
-// not known: no manager tells the keys, or they do not tell the items of one of the lists apart.
+// Follow returns for each new item of this list the index of the old item that it was, or -1. known is false
+// if items cannot be matched: because no manager gives the keys, or because the keys do not distinguish the
+// items of one of the lists.
 func (l *Lists) Follow(old, new []any) (from []int, known bool) {
 	before, after, known := l.names(old, new)
 	if !known {
@@ -17,7 +18,7 @@ func (l *Lists) Follow(old, new []any) (from []int, known bool) {
 	return followNames(before, after), true
 }
 
-// names returns the names of the items of two states of the list that is here, if all have one.
+// names returns the names of the items in two states of this list, if every item has one.
 func (l *Lists) names(old, new []any) (before, after []string, known bool) {
 	if before, known = l.Keys().names(old); known {
 		after, known = l.Keys().names(new)
@@ -25,7 +26,7 @@ func (l *Lists) names(old, new []any) (before, after []string, known bool) {
 	return before, after, known
 }
 
-// followNames is Follow by the names of items.
+// followNames is Follow for the names of items.
 func followNames(before, after []string) (from []int) {
 	places := placesOf(before)
 	from = make([]int, len(after))
@@ -46,8 +47,8 @@ func placesOf(names []string) map[string]int {
 	return places
 }
 
-// names returns a name for each item by which it is told apart from the others; false if two have the same, or if an
-// item has none. A field that an item lacks has its default, which is none like no other.
+// names returns a unique name for each item; ok is false if two items have the same name, or if an item has
+// none. An item that lacks a key field has the default there, which differs from every value.
 func (k *Keys) names(items []any) (names []string, ok bool) {
 	if k == nil {
 		return nil, false
@@ -91,7 +92,7 @@ func isPlain(v any) bool {
 	return true
 }
 
-// element returns how an item that has a name is written in a path.
+// element returns the path element of an item that has a name.
 func (k *Keys) element(item any) fieldpath.PathElement {
 	if len(k.Fields) == 0 {
 		v := value.NewValueInterface(item)
@@ -105,11 +106,11 @@ func (k *Keys) element(item any) fieldpath.PathElement {
 	return fieldpath.PathElement{Key: &key}
 }
 
-// moved says which of the items that were there have another place among the others than before: as few as possible,
-// so that the rest, the longest sequence that is in order, has stayed. from is what Follow returns.
+// moved reports which of the old items changed their place relative to the others. As few as possible count
+// as moved: the items of the longest increasing sequence have stayed. from is the result of Follow.
 func moved(from []int) []bool {
 	out := make([]bool, len(from))
-	var ends []int // the last item of a sequence of each length, the one whose old place is the lowest
+	var ends []int // for each length, the last item of that sequence whose last old place is the lowest
 	before := make([]int, len(from))
 	for i, place := range from {
 		if place < 0 {

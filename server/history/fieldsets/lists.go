@@ -7,22 +7,22 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
 )
 
-// Lists are the lists at a place in an object, and below it, whose items can be followed. All items of a list are one
-// place. The zero value and nil know of none.
+// Lists has the lists at a place in an object, and below it, whose items can be followed. All items of a list
+// are one place. The zero value and nil have no lists.
 type Lists struct {
 	fields map[string]*Lists
 	items  *Lists
-	keys   *Keys // nil: what is here is no list, or one whose items cannot be followed
+	keys   *Keys // nil: this place is not a list, or its items cannot be followed
 }
 
-// Keys are by what the items of a list are told apart: by these fields, or, if there are none, by their value.
+// Keys say how the items of a list are distinguished: by these fields or, if there are none, by their values.
 type Keys struct{ Fields []string }
 
-// mostKeys is how many fields tell items apart at most. Schemas have two or three.
+// mostKeys is the most fields that distinguish items. Schemas have two or three.
 const mostKeys = 16
 
-// ListsOf returns the lists of which the managedFields of objects tell. Of what they say differently the later one
-// counts, which is of a newer schema.
+// ListsOf returns the lists that the managedFields of objects contain. If they contradict each other, the
+// later object counts, because its schema is newer.
 func ListsOf(objects ...map[string]any) *Lists {
 	l := &Lists{}
 	for _, object := range objects {
@@ -31,7 +31,7 @@ func ListsOf(objects ...map[string]any) *Lists {
 	return l
 }
 
-// Learn adds what the managedFields of an object tell. What cannot be read there says nothing.
+// Learn adds the lists that an object's managedFields contain. It ignores what it cannot read.
 func (l *Lists) Learn(object map[string]any) {
 	meta, _ := object["metadata"].(map[string]any)
 	managers, _ := meta["managedFields"].([]any)
@@ -42,13 +42,14 @@ func (l *Lists) Learn(object map[string]any) {
 	}
 }
 
-// learn adds what a set of fields tells. A set that says two things of one list says the same each time it is asked.
+// learn adds the lists of a set of fields. If a set contradicts itself, the result is still the same each
+// time.
 func (l *Lists) learn(owned map[string]any) {
 	for _, text := range slices.Sorted(maps.Keys(owned)) {
 		below, isSet := owned[text].(map[string]any)
 		e, err := fieldpath.DeserializePathElement(text)
 		if !isSet || err != nil {
-			continue // that is also "."
+			continue // "." is one of these
 		}
 		switch {
 		case e.FieldName != nil:
@@ -83,7 +84,7 @@ func (l *Lists) makeField(name string) *Lists {
 	return l.fields[name]
 }
 
-// Field is the place of a field of the map that is here.
+// Field returns the place of a field of the map at this place.
 func (l *Lists) Field(name string) *Lists {
 	if l == nil {
 		return nil
@@ -91,7 +92,7 @@ func (l *Lists) Field(name string) *Lists {
 	return l.fields[name]
 }
 
-// Items is the place of the items of the list that is here.
+// Items returns the place of the items of the list at this place.
 func (l *Lists) Items() *Lists {
 	if l == nil {
 		return nil
@@ -99,7 +100,7 @@ func (l *Lists) Items() *Lists {
 	return l.items
 }
 
-// Keys returns by what the items of the list that is here are told apart, nil if that is not known.
+// Keys returns how the items of this list are distinguished; nil if that is not known.
 func (l *Lists) Keys() *Keys {
 	if l == nil {
 		return nil

@@ -6,17 +6,18 @@ import (
 	"slices"
 )
 
-// Revert returns what an object is without a change that was made to it some time ago: the fields that the change
-// touched have what they had before, whatever they have now, and all others what they have now. What the change added
-// is removed, without what others have put into it since; what it removed is there again. Items of lists are followed as
-// Compare does, wherever they are by now. In a map or an item that somebody has removed since nothing is put back.
+// Revert returns the object without a change that was made some time ago: fields that the change touched get
+// their old values back, whatever their present values are, and all others keep their present ones. What the
+// change added is removed, together with what others have since put into it. What the change removed is
+// restored. Items of lists are matched as in Compare, wherever they are now. Nothing is restored in a map or
+// an item that has been removed since.
 //
 // The result shares its parts with the objects.
 func Revert(current, before, after map[string]any, lists *Lists) map[string]any {
 	return revertMap(current, before, after, lists)
 }
 
-// state is a value that is there or not.
+// state is a value, or its absence.
 type state struct {
 	value any
 	there bool
@@ -27,7 +28,7 @@ func stateOf(m map[string]any, key string) state {
 	return state{value, there}
 }
 
-// as returns a map or a list. What is not there is an empty one.
+// as returns a map or a list; an absent one is empty.
 func as[T map[string]any | []any](s state) (value T, ok bool) {
 	if !s.there {
 		return value, true
@@ -36,7 +37,7 @@ func as[T map[string]any | []any](s state) (value T, ok bool) {
 	return value, ok
 }
 
-// revert is Revert for a value.
+// revert is Revert for one value.
 func revert(current, before, after state, at *Lists) state {
 	if before.there || after.there {
 		if out, done := revertMaps(current, before, after, at); done {
@@ -60,7 +61,7 @@ func revertMaps(current, before, after state, at *Lists) (out state, done bool) 
 	}
 	c, isMap := current.value.(map[string]any)
 	if !isMap {
-		return current, before.there && after.there // there is nothing to put the fields back into
+		return current, before.there && after.there // the map or list to restore the fields in is gone
 	}
 	reverted := revertMap(c, b, a, at)
 	if len(reverted) == 0 && !before.there {
@@ -111,7 +112,7 @@ type listRevert struct {
 	inBefore, inAfter                     map[string]int
 }
 
-// nameItems is false if items cannot be told apart.
+// nameItems returns false if the items cannot be distinguished.
 func (l *listRevert) nameItems() bool {
 	keys, ok := l.at.Keys(), true
 	for _, of := range []struct {
@@ -126,7 +127,7 @@ func (l *listRevert) nameItems() bool {
 	return ok
 }
 
-// item is one of the result.
+// item is an item of the result.
 type item struct {
 	name  string
 	value any
@@ -138,7 +139,7 @@ func (l *listRevert) items() []any {
 	for i, name := range l.currentNames {
 		before, after := itemOf(l.before, l.inBefore, name), itemOf(l.after, l.inAfter, name)
 		if after.there && !before.there {
-			continue // the change added the item, so that it is the change's as a whole
+			continue // the change added the item, so all of it is removed
 		}
 		s := revert(state{l.current[i], true}, before, after, l.at.Items())
 		left, there[name] = append(left, item{name, s.value}), true
@@ -154,8 +155,8 @@ func itemOf(items []any, places map[string]int, name string) state {
 	return state{}
 }
 
-// putInOrder gives items that were there before and after the change the order that they had before, if the change
-// has touched it. Other items keep their places.
+// putInOrder gives the items that existed before and after the change the order that they had before, if the
+// change altered that order. Other items keep their places.
 func (l *listRevert) putInOrder(left []item) {
 	if !slices.Contains(moved(followNames(l.beforeNames, l.afterNames)), true) {
 		return
@@ -174,16 +175,16 @@ func (l *listRevert) putInOrder(left []item) {
 	}
 }
 
-// putBack adds the items that the change removed, each behind the one that it was behind.
+// putBack adds the items that the change removed, each behind its former predecessor.
 func (l *listRevert) putBack(left []item, there map[string]bool) []any {
-	var first []any // before all that were there
+	var first []any // items without a predecessor
 	behind, last := map[string][]any{}, ""
 	for i, name := range l.beforeNames {
 		_, stayed := l.inAfter[name]
 		switch {
 		case there[name]:
 			last = name
-		case stayed: // somebody else has removed it since
+		case stayed: // somebody has removed it since
 		case last == "":
 			first = append(first, l.before[i])
 		default:

@@ -9,7 +9,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// help says what fields are for.
+// help has the descriptions of fields.
 var help = map[string]string{
 	"kind":       "The kind of this object.",
 	"apiVersion": "The version of the schema of this object.",
@@ -60,11 +60,11 @@ func OpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPID
 	return all
 }
 
-// described is the schema of a struct.
+// described is a struct with its schema.
 type described struct {
 	spec.SchemaProps
 	ref   common.ReferenceCallback
-	needs []string // the names of other types
+	needs []string // names of the types that its schema refers to
 }
 
 func (d *described) add(t reflect.Type) {

@@ -3,6 +3,7 @@ package custom
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	kjson "sigs.k8s.io/json"
@@ -17,6 +18,19 @@ type Definition struct {
 	// Since is the revision of the last known change of the schema, and At its time in Unix
 	// milliseconds. Both are 0 if the definition has its first schema.
 	Since, At int64
+}
+
+// underWay is the longest time that a request may take. A request that began under an earlier
+// schema, here or on another replica, may store objects until then.
+const underWay = time.Minute
+
+// stale is kind.CustomResource.Stale: a stored object may have been written under an earlier schema.
+func (d *Definition) stale() func(revision, at int64) bool {
+	until := int64(0)
+	if d.Since > 0 {
+		until = d.At + underWay.Milliseconds()
+	}
+	return func(revision, at int64) bool { return revision <= d.Since || at <= until }
 }
 
 // Decode decodes a definition without its schemas.
