@@ -28,8 +28,8 @@ func TestArchives(t *testing.T) {
 			for _, program := range programs {
 				wantStatic(t, filepath.Join(dir, program.Name), p)
 				out := in.said(t, "/opt/"+name+"/"+program.Name, "version")
-				if want := fmt.Sprintf("%s %s (", program.Name, r.version); !strings.HasPrefix(out, want) || !strings.Contains(out, "linux/"+p.Arch) {
-					t.Errorf("version says %s, want %s…, linux/%s", out, want, p.Arch)
+				if want := fmt.Sprintf("plinth %s (", r.version); !strings.HasPrefix(out, want) || !strings.Contains(out, "linux/"+p.Arch) {
+					t.Errorf("version of %s says %s, want %s…, linux/%s", program.Name, out, want, p.Arch)
 				}
 			}
 			in.serves(t, "srv/data", "/opt/"+name+"/plinth", "serve", "--data-dir", "/srv/data", "--listen", "127.0.0.1:0")
@@ -57,32 +57,6 @@ func TestSBOMs(t *testing.T) {
 			if bom.BOMFormat != "CycloneDX" || bom.Metadata.Component.Version != r.version || !found {
 				t.Errorf("%s for %s: %s, version %s, %d components, SQLite among them: %v", program.Name, p.Arch, bom.BOMFormat, bom.Metadata.Component.Version, len(bom.Components), found)
 			}
-		}
-	}
-}
-
-// TestManuals has man read the pages.
-func TestManuals(t *testing.T) {
-	r := made(t)
-	p, err := here()
-	must(t, err)
-	dir := t.TempDir()
-	said(t, "tar", "-xzf", filepath.Join(r.dist, r.archiveName(p)+".tar.gz"), "-C", dir)
-	pages, err := filepath.Glob(filepath.Join(dir, "*/man/man1/*.1"))
-	must(t, err)
-	if len(pages) < 20 {
-		t.Fatalf("there are %d man pages", len(pages))
-	}
-	groff := needs(t, "groff", "groff-base")
-	for _, page := range pages {
-		if out := said(t, groff, "-man", "-Tutf8", "-ww", "-z", page); out != "" {
-			t.Errorf("%s: %s", filepath.Base(page), out)
-		}
-	}
-	text := said(t, groff, "-man", "-Tascii", "-P-c", filepath.Join(filepath.Dir(pages[0]), "plinth-serve.1"))
-	for _, want := range []string{"PLINTH_DSN", "--data-dir", "SEE ALSO"} {
-		if !strings.Contains(strings.ReplaceAll(text, "\b", ""), want) && !strings.Contains(text, want) {
-			t.Errorf("the page of plinth serve is without %s", want)
 		}
 	}
 }

@@ -93,8 +93,9 @@ func (r *release) buildOne(program program, p platform) error {
 		"-X", about + "buildCommit=" + r.commit,
 		"-X", about + "buildDate=" + r.date.Format(time.RFC3339),
 	}, " ")
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "netgo,osusergo,sqlite_omit_load_extension",
-		"-ldflags", link, "-o", r.program(program.Name, p), program.Package)
+	tags := strings.Trim("netgo,osusergo,sqlite_omit_load_extension,"+program.Tags, ",")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", tags, "-ldflags", link,
+		"-o", r.program(program.Name, p), program.Package)
 	cmd.Dir = filepath.Join(r.root, program.Dir)
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+p.Arch, "CGO_ENABLED=1", "CC="+cc, "GOWORK=off")
 	cmd.Stderr = os.Stderr

@@ -24,7 +24,7 @@ class Plinth < Formula
       about = "github.com/plinth-io/plinth/server"
       ldflags = "-s -w -X #{about}.buildVersion={{.Tag}} -X #{about}.buildCommit={{.Commit}}"
 {{- range .Programs}}
-      cd("{{.Dir}}") { system "go", "build", *std_go_args(output: bin/"{{.Name}}", ldflags: ldflags), "{{.Package}}" }
+      cd("{{.Dir}}") { system "go", "build", *std_go_args(output: bin/"{{.Name}}", ldflags: ldflags{{with .Tags}}, tags: "{{.}}"{{end}}), "{{.Package}}" }
       generate_completions_from_executable(bin/"{{.Name}}", "completion")
 {{- end}}
     else

@@ -3,6 +3,8 @@ package main
 import (
 	"archive/tar"
 	"fmt"
+	"io"
+	"log"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -83,7 +85,7 @@ func startImage(t *testing.T, image v1.Image, program program, p platform) {
 
 // pushed pushes the image to a registry as the workflow does, and pulls it for each platform.
 func pushed(t *testing.T, r *release, index v1.ImageIndex) {
-	server := httptest.NewServer(registry.New())
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
 	image := strings.TrimPrefix(server.URL, "http://") + "/plinth:" + r.version
 	must(t, r.push(image))

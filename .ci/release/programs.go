@@ -5,6 +5,7 @@ type program struct {
 	Name    string
 	Dir     string // of its module, from the root of the repository
 	Package string // below Dir
+	Tags    string // of go build, besides those of every program; separated by commas
 	Short   string // what it is, in the words of a package's first line
 	// Image says that there is an image of it, which it starts in with these arguments and variables.
 	Image    []string
