@@ -54,8 +54,8 @@ func sizeOfClass(class int) int {
 	return (class - shift*sizeSteps) << shift
 }
 
-// isAway says that e has no value in memory.
-func (e *Entry) isAway() bool { return e.form != nil && e.form.away }
+// isAway says that e, which may be nil, has no value in memory.
+func (e *Entry) isAway() bool { return e != nil && e.form != nil && e.form.away }
 
 // withoutValue returns what stays in memory of e, whose value is in the log.
 func (e *Entry) withoutValue() *Entry {
@@ -143,31 +143,6 @@ func (v *values) fetched(ctx context.Context, entries iter.Seq[*Entry]) iter.Seq
 	}
 }
 
-// readPrevs sets what the keys of updates hold now, with values, because events have what was before.
-func (v *values) readPrevs(updates []update) error {
-	if !v.state.bounded() {
-		return nil
-	}
-	prevs := make([]*Entry, 0, len(updates))
-	v.state.mu.RLock()
-	for i := range updates {
-		updates[i].prev = v.state.get(updates[i].entry.Key)
-		if updates[i].prev != nil {
-			prevs = append(prevs, updates[i].prev)
-		}
-	}
-	v.state.mu.RUnlock()
-	if err := v.fetch(v.ctx, prevs); err != nil {
-		return err
-	}
-	for i := range updates {
-		if updates[i].prev != nil {
-			updates[i].prev, prevs = prevs[0], prevs[1:]
-		}
-	}
-	return nil
-}
-
 // withValue returns e with its value. Errors are those of fetch.
 func (v *values) withValue(ctx context.Context, e *Entry) (*Entry, error) {
 	one := []*Entry{e}
@@ -202,13 +177,6 @@ func (v *values) readableNow(key string) *Entry {
 		return nil
 	}
 	return v.readable(e)
-}
-
-// newest returns the entry of key as the state has it.
-func (st *state) newest(key string) *Entry {
-	st.mu.RLock()
-	defer st.mu.RUnlock()
-	return st.get(key)
 }
 
 // present is fetchOne for callers who have no error to return: what cannot be read now is an unreadable entry.

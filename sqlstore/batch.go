@@ -16,10 +16,10 @@ type batch struct {
 	keys     map[string]struct{}
 	bytes    int
 	appended changelog.Appended
+	updates  []update // that make it visible
 
 	// Of transactions, which have no changes before they have run.
 	results []result        // of waiters
-	updates []update        // that they have made
 	found   []changelog.Row // what other processes had written after known
 	known   int64
 }
@@ -41,14 +41,6 @@ func newPipe() pipe {
 
 // inFlight says that a batch is in its transaction or on its way to the tail.
 func (p *pipe) inFlight() bool { return len(p.free) < cap(p.free) }
-
-// face is what differs between objects and raw keys on the way of a batch.
-type face interface {
-	// write runs b's transaction. The committer calls it.
-	write(b *batch) error
-	// apply makes b visible and answers its callers; false if nothing was written, or the Store gave up. The tail calls it.
-	apply(b *batch) (wrote bool)
-}
 
 type result struct {
 	Outcome
@@ -112,7 +104,8 @@ func (b *batch) reset() {
 	clear(b.waiters)
 	clear(b.keys)
 	clear(b.results)
-	*b = batch{changes: b.changes[:0], waiters: b.waiters[:0], keys: b.keys, results: b.results[:0]}
+	clear(b.updates)
+	*b = batch{changes: b.changes[:0], waiters: b.waiters[:0], keys: b.keys, results: b.results[:0], updates: b.updates[:0]}
 }
 
 // alone returns a batch with b's i-th change, or transaction, only.

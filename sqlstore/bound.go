@@ -14,6 +14,7 @@ type shared struct {
 	log changelog.Log
 	o   Options
 	ids
+	limits
 	stats counters
 
 	ctx    context.Context // ends when Close gives up on the database

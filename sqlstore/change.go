@@ -48,8 +48,8 @@ func isUrgent(ctx context.Context) bool { return ctx.Value(urgentKey{}) != nil }
 
 // checkChange refuses what can be refused without the database.
 func (ob *objects) checkChange(c *Change) error {
-	if ob.raw {
-		return fmt.Errorf("commit %s: %w: raw keys are written by transactions", c.Key, changelog.ErrKind)
+	if ob.refused != nil {
+		return fmt.Errorf("commit %s: %w", c.Key, ob.refused)
 	}
 	// A key that nobody may write, and that is in the database, can be taken out of it.
 	if err := ob.checkKey(c.Key); err != nil && !(c.Delete && ob.state.newest(c.Key) != nil) {
@@ -62,6 +62,13 @@ func (ob *objects) checkChange(c *Change) error {
 		return fmt.Errorf("commit %s of %d bytes: %w", c.Key, len(c.Value), ErrTooLarge)
 	}
 	return ob.checkExpect(c)
+}
+
+func (ob *objects) checkKey(key string) error {
+	if len(key) > changelog.MaxKeyBytes {
+		return fmt.Errorf("%w: it has %d bytes, and at most %d are possible", changelog.ErrKey, len(key), changelog.MaxKeyBytes)
+	}
+	return ob.o.Format.CheckKey(key)
 }
 
 // checkRoom refuses changes that take space when there is hardly any.

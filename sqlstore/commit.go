@@ -20,9 +20,10 @@ import (
 //     learn the outcome.
 //  5. commit: the batch goes to the tail by the pipe. If the outcome is not known, the tail looks into the log and the
 //     callers get the error; if the content was refused, each change is tried alone (commitEach).
-//  6. apply: the tail reads what other processes wrote before (tail.applyBatch), and the face makes the batch visible
-//     (objects.apply, Keys.apply).
-//  7. answer: each caller gets its entry, its conflict or its error, and the batch goes back to the pipe.
+//  6. apply: the tail reads what other processes wrote before (tail.applyBatch), and makes visible what the face says that
+//     the batch has made (objects.prepare, Keys.prepare).
+//  7. answer: the face gives each caller its entry, its conflict or its error (objects.answer, Keys.answer), and the batch
+//     goes back to the pipe.
 
 // committer collects changes into batches, with a goroutine of its own. While one batch is in its transaction the
 // changes that come in queue up, and the next transaction takes them all; nothing

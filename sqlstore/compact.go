@@ -26,6 +26,7 @@ const (
 type compactor struct {
 	*shared
 	state *state
+	face  face
 
 	requests chan compactRequest
 	wake     chan struct{} // has a token when rows below the floor are to be deleted
@@ -125,9 +126,6 @@ func (c *compactor) run() {
 	defer ticker.Stop()
 	hurry := time.NewTicker(fullEvery)
 	defer hurry.Stop()
-	if c.raw && c.state.floor.Load() > 0 {
-		c.sweep() // what the process before left
-	}
 	for {
 		select {
 		case <-ticker.C:
@@ -138,13 +136,9 @@ func (c *compactor) run() {
 				c.logCompaction(c.compactHistory(min(c.o.History, fullHistory)))
 			}
 		case <-c.wake:
-			c.logCompaction(c.sweepCut(c.state.floor.Load()))
+			c.logCompaction(c.face.compactTo(c.state.floor.Load()))
 		case r := <-c.requests:
-			if c.raw {
-				r.done <- c.sweepCut(r.revision)
-			} else {
-				r.done <- c.compactTo(min(r.revision, c.state.applied.Load()))
-			}
+			r.done <- c.face.compactTo(r.revision)
 		case <-c.stop:
 			return
 		}
@@ -212,27 +206,6 @@ func (c *compactor) compactTo(through int64) error {
 	return c.reclaim(deleted)
 }
 
-// sweepCut deletes what has become superfluous by a floor that CutTo has set: everything below the
-// compacted revision as compactTo does, and then what its own rows have superseded. Those themselves
-// stay until the next cut, its tombstones too: a watch may start with them.
-func (c *compactor) sweepCut(floor int64) error {
-	below := c.below(floor)
-	deleted, err := c.sweepTo(below)
-	if err != nil {
-		return err
-	}
-	after, through := below, c.end(floor)
-	superseded, err := c.inSteps(through, func() (done changelog.Compacted, err error) {
-		done, err = c.log.Supersede(c.ctx, after, through, compactStep)
-		after = done.Swept
-		return done, err
-	})
-	if err != nil {
-		return err
-	}
-	return c.reclaim(deleted + superseded)
-}
-
 func (c *compactor) sweepTo(through int64) (deleted int64, err error) {
 	return c.inSteps(through, func() (changelog.Compacted, error) {
 		retention, limit := c.retentionNow(), compactStep
@@ -287,22 +260,4 @@ func (c *compactor) pause(d time.Duration) (closing bool) {
 	case <-c.stop:
 		return true
 	}
-}
-
-// raiseFloor notes that everything below floor is compacted, here or by another
-// replica. It never exceeds what is applied: reads at the applied revision always work.
-func (st *state) raiseFloor(floor int64) {
-	floor = min(floor, st.applied.Load())
-	if st.raise(floor) {
-		st.dropBelow(floor)
-	}
-}
-
-func (st *state) raise(floor int64) (raised bool) {
-	for old := st.floor.Load(); floor > old; old = st.floor.Load() {
-		if st.floor.CompareAndSwap(old, floor) {
-			return true
-		}
-	}
-	return false
 }

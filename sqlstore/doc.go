@@ -62,7 +62,8 @@
 // Commit. Raw keys are written by Do, in transactions that read and write any number of them
 // under the write lock; all rows of one have one revision (SubBits), become visible at once and
 // come to a Watcher in one Poll. Each has a version and maybe a lease. All keys are in memory, and
-// as many of their values as Options.CacheBytes allows (cache.go). History stays until CutTo.
+// as many of their values as Options.CacheBytes allows (cache.go). History stays until CutTo. What objects and raw
+// keys do each in their own way, a face does (face.go), which the parts that both share call.
 //
 // # Memory
 //
@@ -73,7 +74,7 @@
 //
 // # The past
 //
-// Compaction deletes what is below the floor, or by the rules of a Retention (retention.go) moves it to a second
+// Compaction deletes what is below the floor, or by the rules of a changelog.Retention moves it to a second
 // table, past, which nothing reads that serves the present. Past and History read both tables. What is
 // known of the past is exact: a key's versions have no holes, since older ones go with a version that is
 // lost; and for each resource the table kept has the revision from which on its state is known. The

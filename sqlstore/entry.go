@@ -22,23 +22,18 @@ type Entry struct {
 // values makes entries of rows, and gets the values that are not in memory. It has no state of its own.
 type values struct {
 	*shared
-	state *state
-	cache *cache
-	polls chan struct{} // has a token for each Poll that reads from the log
+	state    *state
+	cache    *cache
+	newEntry func(*changelog.Row) *Entry // makes the entry that readers see of a row
+	polls    chan struct{}               // has a token for each Poll that reads from the log
 }
 
-// newEntry makes the entry that readers of row see.
-func (v *values) newEntry(row *changelog.Row) *Entry {
-	if v.raw {
-		return rawEntry(row, given(row))
+// size returns how many bytes e's value has.
+func (e *Entry) size() int {
+	if e.form == nil {
+		return len(e.Value)
 	}
-	return &Entry{
-		Key:            row.Key,
-		Revision:       row.Revision,
-		CreateRevision: row.CreateRevision,
-		At:             row.At,
-		Value:          v.o.Format.Show(row.Value, row.Revision),
-	}
+	return len(e.Value) + int(e.form.size.Load())
 }
 
 // With returns a copy of e with another revision and value.

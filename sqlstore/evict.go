@@ -92,22 +92,6 @@ func (v *evictor) add(r *resource, e *Entry, n int) {
 	}
 }
 
-// recount counts the entries of all resources.
-func (st *state) recount() {
-	v := &st.evictor
-	if v.limit == 0 {
-		return
-	}
-	v.values, v.fixed, v.away = 0, 0, 0
-	for _, r := range st.resources {
-		r.values = 0
-		r.entries.Scan(func(_ string, e *Entry) bool {
-			v.count(r, nil, e)
-			return true
-		})
-	}
-}
-
 // SetRoom lets the state of objects take about so many bytes from now on, but not more than Options.StateBytes. What
 // is counted are keys and values; with what readers derive of these, entries may take more than was planned.
 func (s *Store) SetRoom(bytes int) {
@@ -181,16 +165,6 @@ func (r *resource) nextHeld() (held []*Entry) {
 		r.hand = ""
 	}
 	return held
-}
-
-// swapHeld puts again in the place of e, which has the same revision and differs in whether its value is in
-// memory.
-func (st *state) swapHeld(r *resource, e, again *Entry) {
-	r.entries.Set(e.Key, again)
-	r.attributes.swap(e, again)
-	st.evictor.count(r, e, again)
-	st.seal(r, e, again)
-	r.copied = nil
 }
 
 // keepFetched lets values that a scan has read stay in memory while there is room for them, and notes which are

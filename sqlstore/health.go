@@ -80,15 +80,6 @@ func (h *health) healthy() error {
 	return h.readErr
 }
 
-// ClusterID is Log.ClusterID.
-func (s *Store) ClusterID() string { return s.log.ClusterID() }
-
-// Room is Log.Room: what is free where the database is.
-func (s *Store) Room() (free, size int64) { return s.log.Room() }
-
-// Condition is Log.Condition: what is known to be wrong without asking the database.
-func (s *Store) Condition() error { return s.log.Condition() }
-
 // hear notes that the database itself says that it is damaged. The caller holds mu.
 func (h *health) hear(err error) {
 	if !errors.Is(err, changelog.ErrDamaged) {

@@ -11,8 +11,8 @@ import (
 // History returns the changes that readers see and that q asks for. What was compacted is not there, which is
 // no error. Unlike other reads it asks the database.
 func (s *Store) History(ctx context.Context, q changelog.HistoryQuery) ([]changelog.HistoryRow, error) {
-	if s.raw {
-		return nil, fmt.Errorf("read history: %w: only changes of objects are recorded", changelog.ErrKind)
+	if err := s.objects.refused; err != nil {
+		return nil, fmt.Errorf("read history: %w", err)
 	}
 	if q.Through = min(q.Through, s.Revision()); q.Through <= q.After || q.Limit <= 0 {
 		return nil, nil

@@ -4,22 +4,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
-	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
-// objects is the face of a Store for objects: it checks and submits changes, writes batches of them, and applies them.
+// objects is the face of a Store for objects: it checks and submits changes, writes batches of them, and says what they
+// have made.
 type objects struct {
 	*shared
 	state    *state
 	values   *values
 	authors  *authors
 	setBacks *setBacks
-	tail     *tail
-	health   *health
 	commits  *committer
+	compact  *compactor
+
+	refused error // why nobody may use this face; nil: it is that of the Store
+}
+
+// useObjects makes s a Store of objects.
+func (s *Store) useObjects() {
+	s.tail.face, s.commits.face, s.compact.face = &s.objects, &s.objects, &s.objects
+	s.keys.refused = fmt.Errorf("%w: objects are written one by one", changelog.ErrKind)
+	s.limits = limits{isFull: changelog.Full, polled: math.MaxInt}
+	s.values.newEntry = s.objects.newEntry
 }
 
 // Commit appends one change and returns the entry it made, when that is durable and
@@ -43,7 +53,7 @@ func (ob *objects) commit(ctx context.Context, c Change) (*Entry, error) {
 	if err := ob.checkRoom(ctx, &c); err != nil {
 		return nil, err
 	}
-	if err := ob.values.seal(ctx, &c); err != nil {
+	if err := ob.values.transform(ctx, &c); err != nil {
 		return nil, fmt.Errorf("commit %s: %w", c.Key, err)
 	}
 	c.origin = ob.authors.originOf(ctx)
@@ -86,68 +96,32 @@ func (ob *objects) write(b *batch) (err error) {
 	return err
 }
 
-// apply brings the state to b's head, then applies b and answers its callers.
-func (ob *objects) apply(b *batch) (wrote bool) {
-	if !ob.tail.reach(b.appended.Head) {
-		ob.answer(b) // the Store is closing; the batch is durable all the same
-		return false
-	}
-	ob.state.raiseFloor(b.appended.Floor)
-	ob.applyOwn(b)
-	return true
-}
-
-func (ob *objects) applyOwn(b *batch) {
-	updates := ob.ownUpdates(b)
-	for err := ob.values.readPrevs(updates); err != nil; err = ob.values.readPrevs(updates) {
-		if errors.Is(err, changelog.ErrCompacted) {
-			err = ob.tail.loadAnew() // somebody has compacted what this batch replaced
-		}
-		ob.health.read(err)
-		if err != nil {
-			_ = sleep.For(ob.ctx, ob.tail.backOff())
-		}
-		if ob.ctx.Err() != nil {
-			break // the batch is durable all the same
-		}
-		updates = ob.ownUpdates(b)
-	}
-	if ob.ctx.Err() == nil {
-		ob.state.apply(updates)
-	}
-	ob.tail.retry = 0
-	ob.answer(b)
-	clear(updates)
-	ob.tail.updates = updates[:0]
-}
-
-// ownUpdates returns what of b is to be applied. Some may have been applied already.
-func (ob *objects) ownUpdates(b *batch) []update {
-	applied := ob.state.applied.Load()
-	updates := ob.tail.updates[:0]
+// prepare makes the entries of b's changes. Some may have been applied already: read from the log, when a hint was faster.
+func (ob *objects) prepare(b *batch) {
+	b.updates = b.updates[:0]
+	applied, lost := ob.state.applied.Load(), ob.setBacks.mayBeLost(b)
 	for i, r := range b.appended.Results {
 		p := b.waiters[i]
-		if r.Revision == 0 || ob.setBacks.mayBeLost(b) {
-			continue
+		switch {
+		case r.Revision > applied && !lost:
+			p.entry = ob.entry(b, i)
+			b.updates = append(b.updates, update{entry: p.entry, deleted: p.change.Delete})
+		case r.Revision <= applied:
+			p.entry = ob.present(b, i)
 		}
-		if r.Revision <= applied { // read from the log, when a hint was faster
-			p.entry = ob.applied(b, i)
-			continue
-		}
-		p.entry = ob.entry(b, i)
-		updates = append(updates, update{entry: p.entry, deleted: p.change.Delete})
 	}
-	return updates
 }
 
-// applied returns the entry of b's i-th change when its row has been applied: the one
-// that readers share if it is still current.
-func (ob *objects) applied(b *batch, i int) *Entry {
-	e := ob.state.newest(b.changes[i].Key)
+// present returns what the state has for b's i-th change: what it is in conflict with, or, if its row was applied, the
+// entry that readers share if it is still current.
+func (ob *objects) present(b *batch, i int) *Entry {
+	e, revision := ob.state.newest(b.changes[i].Key), b.appended.Results[i].Revision
 	switch {
-	case e == nil || e.isAway() || e.Revision != b.appended.Results[i].Revision:
+	case revision == 0:
+		return e
+	case e == nil || e.isAway() || e.Revision != revision:
 		return ob.entry(b, i)
-	case e.Unreadable() == nil:
+	case !e.isSealed():
 		return e
 	}
 	own := ob.entry(b, i) // its key was taken away meanwhile
@@ -162,11 +136,9 @@ func (ob *objects) answer(b *batch) {
 		case r.Revision == 0:
 			ob.stats.conflicts.Add(1)
 			c := &b.changes[i]
-			p.answer(nil, &ConflictError{Key: c.Key, Expect: c.Expect, Current: ob.state.newest(c.Key)})
+			p.answer(nil, &ConflictError{Key: c.Key, Expect: c.Expect, Current: p.entry})
 		case ob.setBacks.mayBeLost(b):
 			p.answer(nil, errMayBeLost)
-		case p.entry == nil:
-			p.answer(ob.entry(b, i), nil)
 		default:
 			p.answer(p.entry, nil)
 		}
@@ -184,4 +156,20 @@ func (ob *objects) entry(b *batch, i int) *Entry {
 		Value:          ob.o.Format.Show(c.Value, r.Revision),
 		form:           c.form,
 	}
+}
+
+// newEntry makes the entry that readers of row see.
+func (ob *objects) newEntry(row *changelog.Row) *Entry {
+	return &Entry{
+		Key:            row.Key,
+		Revision:       row.Revision,
+		CreateRevision: row.CreateRevision,
+		At:             row.At,
+		Value:          ob.o.Format.Show(row.Value, row.Revision),
+	}
+}
+
+// compactTo makes a revision the floor, or the newest one.
+func (ob *objects) compactTo(revision int64) error {
+	return ob.compact.compactTo(min(revision, ob.state.applied.Load()))
 }

@@ -58,7 +58,7 @@ func (c *compactor) retentionNow() *changelog.Retention {
 type fit struct {
 	after   int64 // versions up to here have the expiry of the rules
 	done    bool  // all have
-	emptied bool  // without rules: there are none
+	emptied bool  // there are none, and none will be kept
 }
 
 // markRetention is the mark with the fingerprint of the rules by which past has been fitted.
@@ -72,7 +72,7 @@ const (
 // trimPast deletes old versions that are kept no longer, after those kept under other rules have got
 // their new expiry.
 func (c *compactor) trimPast() error {
-	if c.raw || c.fit.emptied {
+	if c.fit.emptied {
 		return nil
 	}
 	if err := c.refitPast(); err != nil || !c.fit.done {

@@ -41,8 +41,8 @@ func (p *Pin) Release() { p.s.compact.release(p) }
 // few times; it fails only if there is one that never had its state. The cost is that of what has
 // changed since the pin, or since the last Rewind to it.
 func (s *Store) Rewind(ctx context.Context, p *Pin) (changed int, err error) {
-	if s.raw {
-		return 0, fmt.Errorf("rewind: %w: only objects can be rewound", changelog.ErrKind)
+	if err := s.objects.refused; err != nil {
+		return 0, fmt.Errorf("rewind: %w", err)
 	}
 	revision := s.compact.at(p)
 	rewound := make(map[string]bool)

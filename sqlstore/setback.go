@@ -180,17 +180,8 @@ func (sb *setBacks) isSetBack() (sure bool, err error) {
 		_ = sleep.For(sb.ctx, setBackPause)
 	}
 	served := sb.witness.served()
-	sb.back = &goingBack{served: served, above: sb.slackAbove(max(served, found.Found.Revision))}
+	sb.back = &goingBack{served: served, above: sb.beyond(max(served, found.Found.Revision), Slack)}
 	return true, nil
-}
-
-// slackAbove returns the last id of the revision that is Slack above that of id.
-func (x ids) slackAbove(id int64) int64 {
-	if !x.raw {
-		return id + Slack
-	}
-	revision, _ := changelog.Split(id)
-	return changelog.LastID(revision + Slack)
 }
 
 // findLost returns the writes in memory that the log does not have, in order of their revisions. What was

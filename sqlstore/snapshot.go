@@ -114,22 +114,6 @@ func widest(a, b *snapshot) *snapshot {
 	return a
 }
 
-// dropBelow forgets kept snapshots that no revision from floor on can be read from.
-func (st *state) dropBelow(floor int64) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	for _, r := range st.resources {
-		live := r.kept[:0]
-		for _, k := range r.kept {
-			if k.through >= floor {
-				live = append(live, k)
-			}
-		}
-		clear(r.kept[len(live):])
-		r.kept = live
-	}
-}
-
 var noEntries = &frozen{entries: &entryMap{}}
 
 func (st *state) current(name string) snapshot {

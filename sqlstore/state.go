@@ -1,7 +1,8 @@
 package sqlstore
 
 import (
-	"slices"
+	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -29,9 +30,9 @@ type state struct {
 	resources map[string]*resource
 	base      int64 // revision of the last full load; older events are only in the log
 	window    window
-	cache     *cache // of raw keys' values, else nil
-	evictor   evictor
-	leases    leaseKeys // of raw keys, else nil
+	evictor   evictor   // of objects' values
+	cache     *cache    // of raw keys' values
+	leases    leaseKeys // of raw keys
 	waiters   []*waiter
 	closed    bool
 }
@@ -57,7 +58,6 @@ type resource struct {
 type update struct {
 	entry   *Entry
 	deleted bool
-	prev    *Entry // what the key held, with its value; set if values may leave memory
 }
 
 func (st *state) init(o Options, c *cache) {
@@ -67,9 +67,7 @@ func (st *state) init(o Options, c *cache) {
 	st.indexLimit = o.IndexBytes
 	st.evictor.init(o.StateBytes)
 	st.format = o.Format
-	if _, raw := o.Format.(Raw); raw {
-		st.cache, st.leases = c, leaseKeys{}
-	}
+	st.cache, st.leases = c, leaseKeys{}
 }
 
 // resource returns the resource of that name, made if it is new. mu is held.
@@ -82,46 +80,6 @@ func (st *state) resource(name string) *resource {
 	return r
 }
 
-// Get returns the current entry of key, nil if it is absent. It never waits for the
-// database. The entry may be unreadable: see Entry.Unreadable.
-func (s *Store) Get(key string) *Entry {
-	s.state.mu.RLock()
-	e := s.state.get(key)
-	s.state.mu.RUnlock()
-	return s.values.readable(e)
-}
-
-// ChangedAt returns a revision that stays the same as long as no object of resource
-// changes: that of the last change, or of the last full read of the log.
-func (s *Store) ChangedAt(resource string) int64 {
-	s.state.mu.RLock()
-	defer s.state.mu.RUnlock()
-	if r := s.state.resources[resource]; r != nil {
-		return r.last
-	}
-	return s.state.base
-}
-
-// Since returns the changes of resource after a revision, and the revision through which they
-// are complete. It runs no SQL and does not wait: complete is false if the window does not have
-// all of the changes any more, and then the caller reads Current.
-func (s *Store) Since(resource string, after int64) (events []*Event, through int64, complete bool) {
-	s.state.mu.RLock()
-	defer s.state.mu.RUnlock()
-	start, through := s.state.base, s.state.applied.Load()
-	r := s.state.resources[resource]
-	if r != nil {
-		start = r.start
-	}
-	if after < start {
-		return nil, 0, false
-	}
-	if r != nil {
-		events = slices.Clone(r.since(after))
-	}
-	return events, through, true
-}
-
 func (st *state) get(key string) *Entry {
 	r := st.resources[st.format.ResourceOf(key)]
 	if r == nil {
@@ -132,20 +90,45 @@ func (st *state) get(key string) *Entry {
 	return e
 }
 
+// newest returns the entry of key as the state has it.
+func (st *state) newest(key string) *Entry {
+	st.mu.RLock()
+	defer st.mu.RUnlock()
+	return st.get(key)
+}
+
+// prevs returns what the keys of updates hold now, if values may leave memory.
+func (st *state) prevs(updates []update) []*Entry {
+	if !st.bounded() {
+		return nil
+	}
+	prevs := make([]*Entry, len(updates))
+	st.mu.RLock()
+	defer st.mu.RUnlock()
+	for i := range updates {
+		prevs[i] = st.get(updates[i].entry.Key)
+	}
+	return prevs
+}
+
 // apply makes rows visible together and then wakes the callers that wait for them. The
-// revisions of rows increase and are above applied.
-func (st *state) apply(rows []update) {
+// revisions of rows increase and are above applied. prevs are those of rows, with their values, if values may leave memory.
+func (st *state) apply(rows []update, prevs []*Entry) {
 	if len(rows) == 0 {
 		return
 	}
 	st.mu.Lock()
 	for i := range rows {
-		st.applyRow(&rows[i])
+		var prev *Entry
+		if prevs != nil {
+			prev = prevs[i]
+		}
+		st.applyRow(&rows[i], prev)
 	}
 	st.advanceAndUnlock(rows[len(rows)-1].entry.Revision)
 }
 
-func (st *state) applyRow(u *update) {
+func (st *state) applyRow(u *update, prev *Entry) {
 	e := u.entry
 	r := st.resource(st.format.ResourceOf(e.Key))
 	st.evictor.use(r)
@@ -156,19 +139,38 @@ func (st *state) applyRow(u *update) {
 	} else {
 		ev.Prev, _ = r.entries.Set(e.Key, e)
 	}
-	st.evictor.count(r, ev.Prev, ev.left())
+	st.count(r, ev.Prev, ev.left())
 	st.seal(r, ev.Prev, ev.left())
-	if ev.Prev != nil && ev.Prev.isAway() {
-		ev.Prev = u.prev
-	}
-	if st.cache != nil {
-		st.applyRaw(ev, u.deleted)
+	if ev.Prev.isAway() {
+		ev.Prev = prev
 	}
 	r.copied = nil
 	r.last = e.Revision
-	r.topics.mark(e.Key, "", e.Revision, &st.window)
 	r.attributes.note(ev, &st.window)
+	r.topics.mark(e.Key, "", e.Revision, &st.window)
 	st.window.add(r, ev)
+}
+
+// count notes that now is in the place of before in r, for what bounds the values in memory and knows the keys of
+// leases; either may be nil.
+func (st *state) count(r *resource, before, now *Entry) {
+	st.evictor.count(r, before, now)
+	st.cache.change(before, now)
+	st.leases.change(before, now)
+}
+
+// recount counts the entries of all resources anew. mu is held.
+func (st *state) recount() {
+	st.evictor.values, st.evictor.fixed, st.evictor.away = 0, 0, 0
+	st.cache.clear()
+	st.leases = leaseKeys{}
+	for _, r := range st.resources {
+		r.values = 0
+		r.entries.Scan(func(_ string, e *Entry) bool {
+			st.count(r, nil, e)
+			return true
+		})
+	}
 }
 
 // advance moves applied over revisions that have no rows.
@@ -202,9 +204,6 @@ func (st *state) replace(loaded map[string]*entryMap, unreadable []*Unreadable, 
 		st.resource(name)
 	}
 	st.window.clear()
-	if st.cache != nil {
-		st.replaceRaw(loaded)
-	}
 	for name, r := range st.resources {
 		r.entries, r.copied = entryMap{}, nil
 		r.asked = nil
@@ -221,4 +220,157 @@ func (st *state) replace(loaded map[string]*entryMap, unreadable []*Unreadable, 
 	st.sealAll(unreadable)
 	st.raise(head.Floor)
 	st.advanceAndUnlock(revision)
+}
+
+func (st *state) swap(e, again *Entry) (done bool) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	r := st.resources[st.format.ResourceOf(e.Key)]
+	if r == nil {
+		return false
+	}
+	if now, _ := r.entries.Get(e.Key); now != e {
+		return false
+	}
+	st.swapHeld(r, e, again)
+	if !e.isAway() {
+		r.epoch++
+	}
+	return true
+}
+
+// swapHeld puts again in the place of e, which has the same revision and differs in whether its value is in
+// memory.
+func (st *state) swapHeld(r *resource, e, again *Entry) {
+	r.entries.Set(e.Key, again)
+	r.attributes.swap(e, again)
+	st.evictor.count(r, e, again)
+	st.seal(r, e, again)
+	r.copied = nil
+}
+
+// raiseFloor notes that everything below floor is compacted, here or by another
+// replica. It never exceeds what is applied: reads at the applied revision always work.
+func (st *state) raiseFloor(floor int64) {
+	floor = min(floor, st.applied.Load())
+	if st.raise(floor) {
+		st.dropBelow(floor)
+	}
+}
+
+func (st *state) raise(floor int64) (raised bool) {
+	for old := st.floor.Load(); floor > old; old = st.floor.Load() {
+		if st.floor.CompareAndSwap(old, floor) {
+			return true
+		}
+	}
+	return false
+}
+
+// dropBelow forgets kept snapshots that no revision from floor on can be read from.
+func (st *state) dropBelow(floor int64) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for _, r := range st.resources {
+		live := r.kept[:0]
+		for _, k := range r.kept {
+			if k.through >= floor {
+				live = append(live, k)
+			}
+		}
+		clear(r.kept[len(live):])
+		r.kept = live
+	}
+}
+
+// waiter is a call of Wait.
+type waiter struct {
+	revision int64
+	done     chan struct{}
+}
+
+// Wait returns when reads see revision. ErrFuture if ctx ends before.
+func (s *Store) Wait(ctx context.Context, revision int64) error { return s.state.wait(ctx, revision) }
+
+func (st *state) wait(ctx context.Context, revision int64) error {
+	w, err := st.waiter(revision)
+	if w == nil || err != nil {
+		return err
+	}
+	select {
+	case <-w.done:
+		return st.reached(revision)
+	case <-ctx.Done():
+		st.drop(w)
+		return fmt.Errorf("wait for revision %d: %w: %w", revision, ErrFuture, ctx.Err())
+	}
+}
+
+// waiter returns nil if revision is applied already.
+func (st *state) waiter(revision int64) (*waiter, error) {
+	if st.applied.Load() >= revision {
+		return nil, nil
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.closed {
+		return nil, changelog.ErrClosed
+	}
+	if st.applied.Load() >= revision {
+		return nil, nil
+	}
+	w := &waiter{revision, make(chan struct{})}
+	st.waiters = append(st.waiters, w)
+	return w, nil
+}
+
+func (st *state) reached(revision int64) error {
+	if st.applied.Load() < revision {
+		return changelog.ErrClosed
+	}
+	return nil
+}
+
+func (st *state) drop(w *waiter) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for i, x := range st.waiters {
+		if x == w {
+			st.waiters = append(st.waiters[:i], st.waiters[i+1:]...)
+			return
+		}
+	}
+}
+
+// takeReady removes and returns the waiters that revision is enough for. mu is held.
+func (st *state) takeReady(revision int64) (ready []*waiter) {
+	if len(st.waiters) == 0 {
+		return nil
+	}
+	rest := st.waiters[:0]
+	for _, w := range st.waiters {
+		if w.revision <= revision {
+			ready = append(ready, w)
+		} else {
+			rest = append(rest, w)
+		}
+	}
+	clear(st.waiters[len(rest):])
+	st.waiters = rest
+	return ready
+}
+
+// close ends watchers and waiters. Reads of the state go on.
+func (st *state) close() {
+	st.mu.Lock()
+	st.closed = true
+	for _, r := range st.resources {
+		r.topics.markAll(st.applied.Load(), &st.window)
+		r.attributes.markAll(st.applied.Load(), &st.window)
+	}
+	for _, w := range st.waiters {
+		close(w.done)
+	}
+	st.waiters = nil
+	st.advanceAndUnlock(st.applied.Load())
 }

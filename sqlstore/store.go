@@ -118,7 +118,14 @@ func Open(ctx context.Context, log changelog.Log, o Options) (*Store, error) {
 func newStore(log changelog.Log, o Options) *Store {
 	s := &Store{shared: &shared{log: log, o: o, stop: make(chan struct{})}, values: new(values)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	_, s.raw = o.Format.(Raw)
+	s.compact.init()
+	s.connect()
+	if _, raw := o.Format.(Raw); raw {
+		s.useKeys()
+	} else {
+		s.useObjects()
+	}
+	o = s.o
 	s.authors.most = mostAuthors
 	if o.Author != (changelog.Author{}) {
 		s.authors.own = &changelog.Origin{Author: o.Author}
@@ -130,11 +137,9 @@ func newStore(log changelog.Log, o Options) *Store {
 	s.hints.wake = make(chan struct{}, 1)
 	s.tail.done = make(chan struct{})
 	s.values.polls = make(chan struct{}, logPolls)
-	s.connect()
 	s.commits.init(o)
 	s.heads.init()
 	s.others.init()
-	s.compact.init()
 	s.health.outage.log, s.health.outage.count = o.Log, &s.stats.outages
 	return s
 }
@@ -165,14 +170,10 @@ func (s *Store) connect() {
 
 	ob := &s.objects
 	ob.shared, ob.state, ob.values, ob.authors, ob.setBacks = s.shared, &s.state, v, &s.authors, sb
-	ob.health, ob.tail, ob.commits = &s.health, t, c
+	ob.commits, ob.compact = c, &s.compact
 	k := &s.keys
 	k.shared, k.state, k.cache, k.values, k.hints, k.heads = s.shared, &s.state, &s.cache, v, &s.hints, h
-	k.setBacks, k.tail, k.commits, k.compact = sb, t, c, &s.compact
-	t.face, c.face = ob, ob
-	if s.raw {
-		t.face, c.face = k, k
-	}
+	k.setBacks, k.commits, k.compact = sb, c, &s.compact
 }
 
 func (s *Store) start() {
@@ -213,11 +214,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Format == nil {
 		o.Format = Raw{}
-	}
-	if _, raw := o.Format.(Raw); raw {
-		o.History = -1 // Keys.CutTo says what is compacted
-		o.Retention = nil
-		o.StateBytes = 0 // their values have bounds of their own
 	}
 	if o.History == 0 {
 		o.History = 5 * time.Minute

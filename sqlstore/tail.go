@@ -1,8 +1,12 @@
 package sqlstore
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"time"
 
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/pages"
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
@@ -95,15 +99,58 @@ func (t *tail) backOff() time.Duration {
 	return t.retry
 }
 
-// applyBatch is step 6 of a commit: the face applies b and answers its callers. Then b can be used again.
+// applyBatch is step 6 of a commit: it brings the state to b's head, makes b visible, and has its callers answered. Then b
+// can be used again. If the Store gives up before, b is durable all the same.
 func (t *tail) applyBatch(b *batch) {
-	if t.face.apply(b) {
-		put(t.others.wrote)
+	reached := t.reachHead(b)
+	for done := false; !done; {
+		t.face.prepare(b)
+		done = !reached || t.apply(b)
 	}
+	t.face.answer(b)
+	put(t.others.wrote)
 	b.reset()
 	if b.keys != nil {
 		t.pipe.free <- b
 	}
+}
+
+// reachHead applies what other processes wrote before b; false if the Store gives up at Close. What b's transaction has
+// found of that need not be read once more.
+func (t *tail) reachHead(b *batch) bool {
+	if len(b.found) > 0 && t.state.applied.Load() == b.known {
+		_ = t.applyRows(b.found) // of what fails, reach gets the error
+	}
+	if !t.reach(b.appended.Head) {
+		return false
+	}
+	t.state.raiseFloor(b.appended.Floor)
+	return true
+}
+
+// apply makes b visible, or gives up at Close. It is false if the log could not be read, or the state was read anew
+// because somebody has compacted what b replaced.
+func (t *tail) apply(b *batch) (done bool) {
+	prevs, err := t.readPrevs(b.updates)
+	if err == nil {
+		t.state.apply(b.updates, prevs)
+		t.retry = 0
+		return true
+	}
+	if errors.Is(err, changelog.ErrCompacted) {
+		err = t.loadAnew()
+	}
+	t.health.read(err)
+	if err != nil {
+		_ = sleep.For(t.ctx, t.backOff())
+	}
+	return t.ctx.Err() != nil
+}
+
+// readPrevs returns what the keys of updates hold now, if values may leave memory: events have what was before.
+func (t *tail) readPrevs(updates []update) (prevs []*Entry, err error) {
+	prevs = t.state.prevs(updates)
+	return prevs, t.values.fetch(t.ctx, prevs)
 }
 
 // reach reads the log until revision is applied, however long the database is away;
@@ -122,4 +169,153 @@ func (t *tail) reach(revision int64) bool {
 	}
 	t.retry = 0
 	return true
+}
+
+// catchUp brings the state to what the log has.
+func (t *tail) catchUp(target int64) error {
+	t.lag.begins()
+	err := t.bringTo(target)
+	if err == nil {
+		t.lag.ends()
+	}
+	return err
+}
+
+func (t *tail) bringTo(target int64) error {
+	if t.setBacks.back == nil {
+		err := t.readOn(target)
+		if !errors.Is(err, changelog.ErrSetBack) {
+			return err
+		}
+	}
+	return t.setBacks.goOnAbove()
+}
+
+// readOn reads rows from the log until there are no more. Then revision target, which was seen in
+// the log, is applied, unless the database has lost it: InnoDB shows a commit to others before it is
+// durable. Other rows will get its ids then, so that what was not read must not count as applied.
+func (t *tail) readOn(target int64) error {
+	for {
+		limit, applied := t.page.Limit(), t.state.applied.Load()
+		rows, err := t.boundedRows(applied, limit)
+		if errors.Is(err, changelog.ErrCompacted) {
+			return t.reload(applied, t.boundedHead)
+		}
+		if err != nil {
+			return fmt.Errorf("catch up from revision %d: %w", t.shown(applied), err)
+		}
+		full := t.isFull(rows, limit)
+		if rows = rows[:t.wholeRows(rows, full)]; full && len(rows) == 0 {
+			t.page.Grow() // a revision is larger than the page
+			continue
+		}
+		if t.mayLackRows() || !t.complete(rows, applied, target, full) {
+			if reloaded, err := t.reloadIfSwept(applied); reloaded || err != nil {
+				return err
+			}
+		}
+		if err := t.applyRows(rows); errors.Is(err, changelog.ErrCompacted) {
+			return t.reload(applied, t.boundedHead)
+		} else if err != nil {
+			return fmt.Errorf("catch up from revision %d: %w", t.shown(applied), err)
+		}
+		t.page.Read(len(rows), pages.Bytes(rows))
+		switch {
+		case full: // there may be more
+		case t.end(t.state.applied.Load()) < target:
+			t.hints.forget(target)
+			return nil
+		default:
+			t.state.advance(target)
+			return nil
+		}
+	}
+}
+
+// wholeRows returns how many rows of a page can be applied: not a part of a revision, which
+// becomes visible at once.
+func (t *tail) wholeRows(rows []changelog.Row, full bool) int {
+	if !full {
+		return len(rows)
+	}
+	return t.whole(len(rows), func(i int) int64 { return rows[i].Revision })
+}
+
+// mayLackRows says that another process may have swept rows of which nothing tells that they are missing.
+func (t *tail) mayLackRows() bool { return t.hideGaps() && !t.log.Exclusive() }
+
+// complete says that no revision is missing between applied and the last row of a
+// page, nor up to target if it is the last page.
+func (t *tail) complete(rows []changelog.Row, applied, target int64, full bool) bool {
+	last := applied
+	for i := range rows {
+		if !t.follows(last, rows[i].Revision) {
+			return false
+		}
+		last = rows[i].Revision
+	}
+	return full || t.end(last) >= target
+}
+
+// reloadIfSwept reads the state anew if rows after applied may have been compacted
+// away: a replica that was cut off for longer than the history cannot know what was
+// deleted in the meantime. The floor is read after the rows: if it permits them, none was
+// missing when they were read.
+func (t *tail) reloadIfSwept(applied int64) (reloaded bool, err error) {
+	head, err := t.boundedHead()
+	if err != nil {
+		return false, err
+	}
+	if head.Floor <= t.end(applied) {
+		t.state.raiseFloor(head.Floor)
+		return false, nil
+	}
+	return true, t.reload(applied, func() (changelog.Head, error) { return head, nil })
+}
+
+// reload reads the state anew because rows after applied, or the row itself, were compacted away: a
+// replica was cut off for long, or another one has found the database set back, and raised the floor.
+func (t *tail) reload(applied int64, readHead func() (changelog.Head, error)) error {
+	head, err := readHead()
+	if err != nil {
+		return err
+	}
+	above, err := t.setBacks.raisedAbove(applied)
+	if err != nil {
+		return fmt.Errorf("read whether the database was set back: %w", err)
+	}
+	if above > 0 {
+		t.setBacks.back = &goingBack{served: t.witness.served(), above: above, told: true}
+		return t.setBacks.goOnAbove()
+	}
+	t.o.Log.Warn("the database was compacted beyond what this server has read; reading the state anew", "floor", t.shown(head.Floor), "revision", t.shown(applied))
+	return t.loadAnew()
+}
+
+func (t *tail) applyRows(rows []changelog.Row) error {
+	ctx, cancel := context.WithTimeout(t.ctx, pageTransform)
+	defer cancel()
+	updates := t.updates[:0]
+	for i := range rows {
+		updates = append(updates, update{entry: t.values.open(ctx, &rows[i]), deleted: rows[i].Deleted})
+	}
+	prevs, err := t.readPrevs(updates)
+	if err == nil {
+		t.state.apply(updates, prevs)
+		t.values.tellUpdates(updates)
+		if n := len(rows); n > 0 {
+			t.witness.saw(rows[n-1].Revision, rows[n-1].At)
+		}
+	}
+	clear(updates)
+	t.updates = updates[:0]
+	return err
+}
+
+// loadAnew is load for a log that was opened long ago, and may be another one by now.
+func (t *tail) loadAnew() error {
+	if err := t.setBacks.checkCluster(t.ctx); err != nil {
+		return err
+	}
+	return t.loader.load(t.ctx)
 }

@@ -8,25 +8,6 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// Keys is the face of a Store for raw keys, that of etcd: transactions, reads and leases.
-type Keys struct {
-	*shared
-	state    *state
-	cache    *cache
-	values   *values
-	hints    *hints
-	heads    *headReader
-	setBacks *setBacks
-	tail     *tail
-	commits  *committer
-	compact  *compactor
-
-	written int64 // newest id of transactions; owned by the committer's goroutine
-}
-
-// Keys returns the face for raw keys. That of a Store of objects refuses transactions.
-func (s *Store) Keys() *Keys { return &s.keys }
-
 // Transaction is one transaction on raw keys.
 type Transaction struct {
 	// Leases that Run may ask about, put keys with, or revoke.
@@ -51,9 +32,6 @@ type Outcome struct {
 // there are more, the tail reads them first.
 const transactRows = 1000
 
-// firstRevision is that of the empty state, as in etcd.
-const firstRevision = 1
-
 // errBehind says that other processes wrote more than transactRows, or compacted some of it: the tail
 // knows what to do then.
 var errBehind = errors.New("the state is behind the log")
@@ -62,8 +40,8 @@ var errBehind = errors.New("the state is behind the log")
 // before, and is seen at once. Do returns when it is durable and visible to readers of this
 // Store. Errors are those of Commit, and of t.Run.
 func (k *Keys) Do(ctx context.Context, t Transaction) (Outcome, error) {
-	if !k.raw {
-		return Outcome{}, fmt.Errorf("transaction: %w: objects are written one by one", changelog.ErrKind)
+	if k.refused != nil {
+		return Outcome{}, fmt.Errorf("transaction: %w", k.refused)
 	}
 	var pinned map[int64][]byte
 	for {
@@ -210,7 +188,7 @@ func (k *Keys) newTx(found *changelog.Found) *Tx {
 		if row.Deleted {
 			tx.entries.Delete(row.Key)
 		} else {
-			tx.entries.Set(row.Key, rawEntry(row, given(row)))
+			tx.entries.Set(row.Key, rawEntry(row))
 		}
 		foreign = append(foreign, row.Key)
 	}
@@ -234,21 +212,16 @@ func rowsOf(updates []update) []changelog.Row {
 	return rows
 }
 
-// apply applies what other processes wrote before b, as far as that was found, and
-// then b, and answers its callers.
-func (k *Keys) apply(b *batch) (wrote bool) {
-	if len(b.found) > 0 && k.state.applied.Load() == b.known {
-		k.tail.applyRows(b.found)
+// prepare leaves out of what b's transactions have made what has been applied already: read from the log, when a hint was
+// faster.
+func (k *Keys) prepare(b *batch) {
+	applied := k.state.applied.Load()
+	for len(b.updates) > 0 && b.updates[0].entry.Revision <= applied {
+		b.updates = b.updates[1:]
 	}
-	if k.tail.reach(b.appended.Head) {
-		k.state.raiseFloor(b.appended.Floor)
-		applied := k.state.applied.Load()
-		rest := b.updates
-		for len(rest) > 0 && rest[0].entry.Revision <= applied {
-			rest = rest[1:] // read from the log, when a hint was faster
-		}
-		k.state.apply(rest)
-	}
+}
+
+func (k *Keys) answer(b *batch) {
 	for i, p := range b.waiters {
 		p.outcome = b.results[i].Outcome
 		if p.outcome.Wrote && k.setBacks.mayBeLost(b) {
@@ -257,49 +230,4 @@ func (k *Keys) apply(b *batch) (wrote bool) {
 		}
 		p.answer(nil, b.results[i].err)
 	}
-	return true
-}
-
-// Leases, Renew, Expired and Beat are those of the log.
-func (k *Keys) Leases(ctx context.Context, ids []int64) (leases []changelog.Lease, now int64, err error) {
-	return k.log.Leases(ctx, ids)
-}
-
-// Renew makes leases expire later: see RawLog.
-func (k *Keys) Renew(ctx context.Context, ids []int64) ([]changelog.Lease, error) {
-	return k.log.Renew(ctx, ids)
-}
-
-// Expired returns leases that have expired: see RawLog.
-func (k *Keys) Expired(ctx context.Context, limit int) (ids []int64, next int64, err error) {
-	return k.log.Expired(ctx, limit)
-}
-
-// Beat notes that somebody watches over the leases: see RawLog.
-func (k *Keys) Beat(ctx context.Context, most int64) (shifted int64, err error) {
-	return k.log.Beat(ctx, most)
-}
-
-// CutTo makes the last id of revision the floor at once, and returns the compacted revision that
-// it found, which may have been the same or higher already. Rows below are deleted in the
-// background, or, if swept is asked for, before CutTo returns. The rows of revision itself stay
-// until the next cut, its tombstones too: a watch may start with them. What they superseded goes.
-func (k *Keys) CutTo(ctx context.Context, revision int64, swept bool) (found int64, err error) {
-	through := changelog.LastID(revision)
-	floor, err := k.log.Cut(ctx, through)
-	if err != nil {
-		return 0, fmt.Errorf("compact to revision %d: %w", revision, err)
-	}
-	if revision == firstRevision {
-		k.state.advance(through) // it has no rows
-	}
-	k.state.raiseFloor(through)
-	if found, _ = changelog.Split(floor); floor >= through {
-		return found, nil
-	}
-	if swept {
-		return found, k.compact.request(ctx, through)
-	}
-	k.compact.sweep()
-	return found, nil
 }

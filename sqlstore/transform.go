@@ -35,9 +35,10 @@ const (
 // form is how the log holds an entry's value, if not as it is, and what a raw key's entry has
 // beside that.
 type form struct {
-	sealed *sealed // of an unreadable entry, else nil
-	away   bool    // the value is only in the log
-	tenure         // of a raw key
+	sealed *sealed      // of an unreadable entry, else nil
+	away   bool         // the value is only in the log
+	size   atomic.Int64 // of a value that is not in Entry.Value; 0 until it was read
+	tenure *tenure      // of a raw key, else nil
 }
 
 // sealed is what an unreadable entry has in the place of a value.
@@ -70,8 +71,8 @@ func (v *values) hide(e *Entry) []byte {
 	return v.o.Format.Hide(e.Value, e.Revision)
 }
 
-// seal sets what the log holds of c's value.
-func (v *values) seal(ctx context.Context, c *Change) error {
+// transform sets what the log holds of c's value.
+func (v *values) transform(ctx context.Context, c *Change) error {
 	if v.o.Transformer == nil || c.stored != nil {
 		return nil
 	}
@@ -149,23 +150,6 @@ func (v *values) swap(e, again *Entry) {
 	if v.state.swap(e, again) && again.isDamaged() {
 		v.tellOf([]*Entry{again})
 	}
-}
-
-func (st *state) swap(e, again *Entry) (done bool) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	r := st.resources[st.format.ResourceOf(e.Key)]
-	if r == nil {
-		return false
-	}
-	if now, _ := r.entries.Get(e.Key); now != e {
-		return false
-	}
-	st.swapHeld(r, e, again)
-	if !e.isAway() {
-		r.epoch++
-	}
-	return true
 }
 
 // Refresh is Confirm, but for an object that would be stored in another way now: Refresh

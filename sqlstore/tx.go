@@ -128,12 +128,12 @@ func (tx *Tx) Put(key string, value []byte, lease int64) *Entry {
 	if value == nil {
 		value = []byte{}
 	}
-	row := changelog.Row{Revision: tx.nextID(), Key: key, At: tx.at, Version: 1, Lease: lease}
+	row := changelog.Row{Revision: tx.nextID(), Key: key, At: tx.at, Value: value, Version: 1, Lease: lease}
 	row.CreateRevision = row.Revision
 	if before := tx.Get(key); before != nil {
 		row.CreateRevision, row.Version = before.CreateRevision, before.Version()+1
 	}
-	e := rawEntry(&row, value)
+	e := rawEntry(&row)
 	before, _ := tx.entries.Set(key, e)
 	tx.updates = append(tx.updates, update{entry: e})
 	tx.replaced = append(tx.replaced, before)
@@ -146,8 +146,8 @@ func (tx *Tx) Delete(key string) {
 	if !ok {
 		return
 	}
-	row := changelog.Row{Revision: tx.nextID(), Key: key, CreateRevision: before.CreateRevision, At: tx.at}
-	tx.updates = append(tx.updates, update{entry: rawEntry(&row, []byte{}), deleted: true})
+	row := changelog.Row{Revision: tx.nextID(), Key: key, CreateRevision: before.CreateRevision, At: tx.at, Value: []byte{}}
+	tx.updates = append(tx.updates, update{entry: rawEntry(&row), deleted: true})
 	tx.replaced = append(tx.replaced, before)
 }
 

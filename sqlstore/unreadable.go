@@ -134,11 +134,11 @@ type sealing struct {
 // seal notes that now is in the place of before in r; either may be nil.
 func (st *state) seal(r *resource, before, now *Entry) {
 	if before != nil && before.isSealed() {
-		st.count(before, -1)
+		st.countSealed(before, -1)
 		delete(r.sealed, before.Key)
 	}
 	if now != nil && now.isSealed() {
-		st.count(now, 1)
+		st.countSealed(now, 1)
 		if r.sealed == nil {
 			r.sealed = map[string]*Entry{}
 		}
@@ -146,7 +146,7 @@ func (st *state) seal(r *resource, before, now *Entry) {
 	}
 }
 
-func (st *state) count(e *Entry, n int64) {
+func (st *state) countSealed(e *Entry, n int64) {
 	st.unreadable.Add(n)
 	if e.isDamaged() {
 		st.damaged.Add(n)

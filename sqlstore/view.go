@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"sort"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
@@ -63,6 +64,46 @@ func (v *values) at(ctx context.Context, resource string, revision int64) (View,
 		return &stateView{*snap, v, resource, revision}, nil
 	}
 	return &logView{values: v, revision: revision}, nil
+}
+
+// Get returns the current entry of key, nil if it is absent. It never waits for the
+// database. The entry may be unreadable: see Entry.Unreadable.
+func (s *Store) Get(key string) *Entry {
+	s.state.mu.RLock()
+	e := s.state.get(key)
+	s.state.mu.RUnlock()
+	return s.values.readable(e)
+}
+
+// ChangedAt returns a revision that stays the same as long as no object of resource
+// changes: that of the last change, or of the last full read of the log.
+func (s *Store) ChangedAt(resource string) int64 {
+	s.state.mu.RLock()
+	defer s.state.mu.RUnlock()
+	if r := s.state.resources[resource]; r != nil {
+		return r.last
+	}
+	return s.state.base
+}
+
+// Since returns the changes of resource after a revision, and the revision through which they
+// are complete. It runs no SQL and does not wait: complete is false if the window does not have
+// all of the changes any more, and then the caller reads Current.
+func (s *Store) Since(resource string, after int64) (events []*Event, through int64, complete bool) {
+	s.state.mu.RLock()
+	defer s.state.mu.RUnlock()
+	start, through := s.state.base, s.state.applied.Load()
+	r := s.state.resources[resource]
+	if r != nil {
+		start = r.start
+	}
+	if after < start {
+		return nil, 0, false
+	}
+	if r != nil {
+		events = slices.Clone(r.since(after))
+	}
+	return events, through, true
 }
 
 // stateView is a View in memory.

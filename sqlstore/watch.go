@@ -14,11 +14,6 @@ const (
 	pollEvents = 256  // most events that one Poll returns
 	pollLooks  = 4096 // most events that one Poll looks at under the lock
 
-	// pollBytes is what the events of one Poll of raw keys weigh, and one revision more: their values
-	// are held together until all are sent, which may be never, by thousands of watches.
-	pollBytes = 256 << 10
-	// rawFirst is how many rows of raw keys a first page of the log has: values of clients of etcd may be large.
-	rawFirst = 16
 	// logPolls is how many Polls read from the log at once: most values of a first page may be too many to keep.
 	logPolls = 4
 )
@@ -99,11 +94,8 @@ func (v *values) watch(resource, prefix, from, to string, after int64, where []P
 	if after < v.state.floor.Load() {
 		return nil, fmt.Errorf("watch %s after %d: %w", prefix, after, changelog.ErrCompacted)
 	}
-	w := &Watcher{v: v, from: from, to: to, pos: after, wait: alwaysReady}
+	w := &Watcher{v: v, from: from, to: to, pos: after, wait: alwaysReady, page: v.firstPoll}
 	w.delivered.Store(after)
-	if v.raw {
-		w.page = pages.Pager{N: rawFirst, Weight: pollBytes}
-	}
 	v.state.mu.Lock()
 	defer v.state.mu.Unlock()
 	if v.state.closed {
@@ -208,16 +200,14 @@ func (w *Watcher) goOn() { w.news, w.wait = nil, alwaysReady }
 func (w *Watcher) filter(recent []*Event, applied int64) (events []*Event) {
 	bytes := 0
 	for i, ev := range recent {
-		if (i >= pollLooks || len(events) >= pollEvents || bytes >= pollBytes) && ev.Entry.Revision > w.v.end(w.pos) {
+		if (i >= pollLooks || len(events) >= pollEvents || bytes >= w.v.polled) && ev.Entry.Revision > w.v.end(w.pos) {
 			w.goOn()
 			return events
 		}
 		w.pos = ev.Entry.Revision
 		if w.wants(ev) {
 			events = append(events, ev)
-			if w.v.raw {
-				bytes += ev.size()
-			}
+			bytes += ev.size()
 		}
 	}
 	w.pos = max(w.pos, applied)
@@ -266,14 +256,11 @@ func (w *Watcher) readLight(ctx context.Context, until int64, limit *int) ([]cha
 	return steps, nil
 }
 
-// light returns how many of the steps of raw keys weigh no more than pollBytes, and one revision more.
+// light returns how many of the steps weigh no more than one Poll is to have, and one revision more.
 func (w *Watcher) light(steps []changelog.Step) int {
-	if !w.v.raw {
-		return len(steps)
-	}
 	bytes := 0
 	for i := range steps {
-		if bytes >= pollBytes && steps[i].Revision > w.v.end(steps[i-1].Revision) {
+		if bytes >= w.v.polled && steps[i].Revision > w.v.end(steps[i-1].Revision) {
 			return i
 		}
 		bytes += len(steps[i].Value)
@@ -289,7 +276,7 @@ func (w *Watcher) light(steps []changelog.Step) int {
 func (w *Watcher) readSteps(ctx context.Context, until int64, limit *int) ([]changelog.Step, error) {
 	for {
 		steps, err := w.v.log.Steps(ctx, w.from, w.to, w.pos, until, *limit)
-		if err != nil || !w.v.raw || len(steps) < *limit {
+		if err != nil || len(steps) < *limit {
 			return steps, err
 		}
 		whole := w.v.whole(len(steps), func(i int) int64 { return steps[i].Revision })
@@ -304,10 +291,8 @@ func (w *Watcher) readSteps(ctx context.Context, until int64, limit *int) ([]cha
 // entryOf returns the entry of a row that was read from the log: the one in the state
 // if it is still current, so that readers share it and what was derived from it.
 func (v *values) entryOf(ctx context.Context, row *changelog.Row) *Entry {
-	if e := v.readableNow(row.Key); e != nil && e.Revision == row.Revision {
-		if v.raw {
-			v.cache.fill(e, given(row))
-		}
+	if e := v.readableNow(row.Key); e != nil && e.Revision == row.Revision && e.At == row.At {
+		v.cache.fill(e, row.Value)
 		return e
 	}
 	return v.open(ctx, row)

@@ -57,19 +57,6 @@ func (wt *witness) sawState(head int64, row changelog.Row) {
 	wt.expect()
 }
 
-// least returns where the log ends at least after a head that was read there. Of raw keys, a floor in
-// the newest revision is above all its rows, and need not be on the disk yet.
-func (x ids) least(head int64) int64 {
-	if !x.raw {
-		return head
-	}
-	revision, _ := changelog.Split(head)
-	if revision <= firstRevision {
-		return 0
-	}
-	return changelog.FirstID(revision)
-}
-
 // sawRaise notes that the log goes on above a revision, and forgets what was there before.
 func (wt *witness) sawRaise(above int64) {
 	wt.mu.Lock()
