@@ -121,27 +121,22 @@ signed_openssl() (
   verify digest signature.file && verify commented signature.comment
 )
 
-# copy SOURCE DESTINATION MODE puts a file below the prefix. A program that runs is not written over but replaced.
-copy() {
-  mkdir -p "$(dirname "$prefix/$2")"
-  cp "$1" "$prefix/$2.new"
-  chmod "$3" "$prefix/$2.new"
-  mv -f "$prefix/$2.new" "$prefix/$2"
-}
-
+# install_all puts the files below the prefix. A program that runs is not written over but replaced.
 install_all() {
   dir=$work/$name
+  share=$prefix/share
+  mkdir -p "$share/man/man1" "$share/bash-completion/completions" "$share/zsh/site-functions" "$share/fish/vendor_completions.d"
   for program in $programs; do
-    copy "$dir/$program" "bin/$program" 0755
+    cp "$dir/$program" "$prefix/bin/$program.new"
+    chmod 0755 "$prefix/bin/$program.new"
+    mv -f "$prefix/bin/$program.new" "$prefix/bin/$program"
     say "installed $prefix/bin/$program"
-    copy "$dir/completions/bash/$program" "share/bash-completion/completions/$program" 0644
-    copy "$dir/completions/zsh/_$program" "share/zsh/site-functions/_$program" 0644
-    copy "$dir/completions/fish/$program.fish" "share/fish/vendor_completions.d/$program.fish" 0644
   done
-  for page in "$dir"/man/man1/*.1; do
-    copy "$page" "share/man/man1/${page##*/}" 0644
-  done
-  say "installed man pages and completion scripts in $prefix/share"
+  cp "$dir"/man/man1/*.1 "$share/man/man1"
+  cp "$dir"/completions/bash/* "$share/bash-completion/completions"
+  cp "$dir"/completions/zsh/* "$share/zsh/site-functions"
+  cp "$dir"/completions/fish/* "$share/fish/vendor_completions.d"
+  say "installed man pages and completion scripts in $share"
 }
 
 main() {
