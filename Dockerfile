@@ -9,15 +9,10 @@ COPY . .
 RUN CGO_ENABLED=1 go build -trimpath -ldflags '-s -w' -o /plinth ./cmd/plinth \
  && install -d -m 0700 /data
 
-# The programs that make demo runs with plinth. They are built only for the target demo, and reuse the
-# packages that were compiled for plinth.
-FROM build AS build-demo
-RUN mkdir /demo \
- && CGO_ENABLED=1 go build -trimpath -ldflags '-s -w' -o /demo/ ./cmd/plinth-demo \
- && cd cmd/plinth/testdata/cluster \
- && CGO_ENABLED=1 go build -trimpath -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=v1.37.2' -o /demo/ \
-      k8s.io/kubernetes/cmd/kube-controller-manager k8s.io/kubernetes/cmd/kube-scheduler sigs.k8s.io/kwok/cmd/kwok \
- && ./stages.sh >/demo/stage-fast.yaml
+# plinth with kube-controller-manager and kube-scheduler inside. It is built only for the targets that have it, and reuses
+# the packages that were compiled for plinth.
+FROM build AS build-cluster
+RUN CGO_ENABLED=1 go build -trimpath -tags cluster -ldflags '-s -w' -o /plinth-cluster ./cmd/plinth
 
 FROM debian:bookworm-slim AS base
 COPY --from=build /plinth /usr/local/bin/plinth
@@ -30,9 +25,9 @@ STOPSIGNAL SIGTERM
 
 # docker build --target demo builds a control plane with simulated nodes.
 FROM base AS demo
-COPY --from=build-demo /demo/ /usr/local/bin/
-ENTRYPOINT ["/usr/local/bin/plinth-demo", "-dir", "/data", "-bin", "/usr/local/bin", "-plinth", "/usr/local/bin/plinth"]
-CMD ["-listen", "0.0.0.0:6443"]
+COPY --from=build-cluster /plinth-cluster /usr/local/bin/plinth-cluster
+ENTRYPOINT ["/usr/local/bin/plinth-cluster"]
+CMD ["demo", "--listen", "0.0.0.0:6443", "--data-dir", "/data"]
 
 # docker build builds plinth alone.
 FROM base AS plinth

@@ -11,7 +11,7 @@ export GOFLAGS := $(strip $(GOFLAGS) $(if $(findstring -trimpath,$(GOFLAGS)),,-t
 CC ?= cc
 
 .DEFAULT_GOAL := help
-.PHONY: help run build demo test test-cluster test-etcd record kubernetes test-quick test-race test-hostile test-pgbouncer test-ha torture mutants additions bench fuzz lint lint-workflows gosec release release-check image-push clean cc
+.PHONY: help run build build-cluster demo test test-cluster test-etcd record kubernetes test-quick test-race test-hostile test-pgbouncer test-ha torture mutants additions bench fuzz lint lint-workflows gosec release release-check image-push clean cc
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -22,14 +22,11 @@ run: build ## build plinth and serve on https://127.0.0.1:6443, with SQLite in .
 build: cc ## build ./plinth
 	@.ci/compile plinth ./cmd/plinth
 
-DEMO_DIR ?= plinth-demo
-demo: build ## run plinth with the real controller manager and scheduler and simulated nodes, until Ctrl-C
-	@mkdir -p $(DEMO_DIR)/bin
-	@cd cmd/plinth/testdata/cluster && GOWORK=off LDFLAGS='-s -w -X k8s.io/component-base/version.gitVersion=v1.37.2' \
-	  $(CURDIR)/.ci/compile $(abspath $(DEMO_DIR))/bin/ k8s.io/kubernetes/cmd/kube-controller-manager k8s.io/kubernetes/cmd/kube-scheduler sigs.k8s.io/kwok/cmd/kwok
-	@cmd/plinth/testdata/cluster/stages.sh >$(DEMO_DIR)/bin/stage-fast.yaml
-	@.ci/compile $(DEMO_DIR)/bin/plinth-demo ./cmd/plinth-demo
-	@exec $(DEMO_DIR)/bin/plinth-demo -dir $(DEMO_DIR) -bin $(DEMO_DIR)/bin
+build-cluster: cc ## build ./plinth-cluster, which is plinth with kube-controller-manager and kube-scheduler inside
+	@GOFLAGS="$(GOFLAGS) -tags=cluster" .ci/compile plinth-cluster ./cmd/plinth
+
+demo: build-cluster ## run a control plane with simulated nodes, until Ctrl-C
+	@exec ./plinth-cluster demo
 
 # ./... leaves out directories that begin with a dot.
 EVERYWHERE := ./... ./.ci/suite ./.ci/patched ./.ci/mutants ./.ci/additions ./.ci/kubernetes
@@ -53,8 +50,9 @@ test-race: cc ## run the tests of test, all of them under the race detector
 # These tests are not part of test, and run without the race detector, because the first build of the
 # components takes more than five minutes on two processors.
 CLUSTER ?= sqlite,postgres,mariadb
-test-cluster: cc ## test plinth with kube-controller-manager, kube-scheduler, kubelet (also the oldest), kwok and helm, and test demo; CLUSTER=sqlite,postgres,mariadb
-	go run ./dialects/logtest/withservers -- env PLINTH_TEST_CLUSTER=$(CLUSTER) go test -p 1 -timeout 30m -run '^Test(Cluster|ClusterSkew|Demo)$$' -v ./cmd/plinth ./cmd/plinth-demo
+test-cluster: cc ## test plinth with kube-controller-manager, kube-scheduler, inside and as programs, kubelet (also the oldest), kwok and helm, and test demo; CLUSTER=sqlite,postgres,mariadb
+	GOFLAGS="$(GOFLAGS) -tags=cluster" go vet ./cmd/plinth ./server/components/...
+	GOFLAGS="$(GOFLAGS) -tags=cluster" go run ./dialects/logtest/withservers -- env PLINTH_TEST_CLUSTER=$(CLUSTER) go test -p 1 -timeout 40m -run '^Test(Cluster|ClusterInside|ClusterSkew|Demo)$$' -v ./cmd/plinth
 
 # SEED and REQUESTS are those of the random requests that etcd and plinth are compared by. SEED is also
 # that of the load that goes on for SECONDS through kills and outages, whose history is checked.
@@ -144,7 +142,7 @@ lint-workflows: cc ## run actionlint on the workflows in .github
 	go run $(ACTIONLINT) $(wildcard .github/workflows/*.yml)
 
 clean: ## remove the output of the other targets, except ./plinth-data
-	rm -rf plinth plinth-demo dist bench-out
+	rm -rf plinth plinth-cluster dist bench-out
 
 cc:
 	@command -v $(firstword $(CC)) >/dev/null || { \

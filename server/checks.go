@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/features"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 
+	"github.com/plinth-io/plinth/server/controllers"
 	"github.com/plinth-io/plinth/server/deciding"
 	"github.com/plinth-io/plinth/server/encryption"
 	"github.com/plinth-io/plinth/server/health"
@@ -78,8 +79,10 @@ type checks struct {
 	fairness  bool               // priority and fairness is on
 	files     []followedFiles    // that decide about requests
 
-	apiServices func() error // an error until all group versions of this server have their APIServices
-	policyReady func() bool  // the bootstrap roles are up to date
+	components  []controllers.Component
+	component   func(name string) error // how a component is
+	apiServices func() error            // an error until all group versions of this server have their APIServices
+	policyReady func() bool             // the bootstrap roles are up to date
 }
 
 // followedFiles are files that are read again when they change.
@@ -94,6 +97,8 @@ func newChecks(s *Server) *checks {
 		parts: &s.parts, phase: &s.phase, database: &s.database,
 		logged: &s.logged, encrypted: s.encryption.Checks(), fairness: s.fairness != nil,
 		files:       []followedFiles{s.encryption, s.authenticator, s.authz, s.plugins},
+		components:  s.config.Components,
+		component:   func(name string) error { return s.controllers.Health(name) },
 		apiServices: func() error { return s.apiServices.Registered() },
 		policyReady: func() bool { return s.cluster.PolicyReady() },
 	}
@@ -118,10 +123,11 @@ func (c *checks) probes(results *health.Results, logger *slog.Logger, warnings f
 
 	live := slices.Concat([]health.Check{health.Ping, written, usable}, c.hookChecks(c.parts.alive, c.registering))
 	readyHooks := c.hookChecks(c.parts.ready, c.registered)
-	healthy := slices.Concat([]health.Check{health.Ping, written}, stored, readyHooks)
+	components := c.componentChecks()
+	healthy := slices.Concat([]health.Check{health.Ping, written}, stored, readyHooks, components)
 	synced := expected("informer-sync", c.synced)
 	ready := slices.Concat([]health.Check{health.Ping, written}, stored, []health.Check{again, synced},
-		readyHooks, []health.Check{expected("shutdown", c.notStopping)})
+		readyHooks, components, []health.Check{expected("shutdown", c.notStopping)})
 	var out []*health.Probe
 	for _, p := range []struct {
 		name   string
@@ -176,6 +182,25 @@ func (c *checks) hookChecks(check func(part) error, registered func() error) (al
 		}
 	}
 	return all
+}
+
+// componentChecks returns a check of each component, with its name.
+func (c *checks) componentChecks() (all []health.Check) {
+	for _, component := range c.components {
+		all = append(all, health.Check{Name: component.Name, Run: func() error { return c.component(component.Name) }, Why: error.Error})
+	}
+	return all
+}
+
+// componentsDown tells which components do not work, and why.
+func (c *checks) componentsDown() string {
+	var down []string
+	for _, component := range c.components {
+		if err := c.component(component.Name); err != nil {
+			down = append(down, component.Name+" "+err.Error())
+		}
+	}
+	return strings.Join(down, "; ")
 }
 
 // hooked tells whether this server has the work of a hook.

@@ -64,6 +64,7 @@ func (c *condition) facts() alarms.Facts {
 	return alarms.Facts{
 		Disks: c.disks(), CompactionBehind: c.database.store.CompactionBehind(), Lag: c.database.store.Lag(), Lost: c.lost(), Certificates: c.certificates.ends(),
 		Backups: alarms.Backups{Every: c.config.BackupInterval, Success: success, Failure: failure}, Damage: max(damage, c.database.store.Damaged()), Unreadable: unreadable, Files: c.checks.refusedFiles(),
+		Components: c.checks.componentsDown(),
 		Counts: alarms.Counts{
 			Transactions: stats.Batches, Changes: stats.Changes, HeadReads: stats.HeadReads,
 			TransactionTime: seconds(stats.AppendSeconds), HeadTime: seconds(stats.HeadSeconds),

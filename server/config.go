@@ -15,6 +15,7 @@ import (
 	"github.com/plinth-io/plinth/server/audit"
 	"github.com/plinth-io/plinth/server/authn"
 	"github.com/plinth-io/plinth/server/authz"
+	"github.com/plinth-io/plinth/server/controllers"
 	"github.com/plinth-io/plinth/server/debugging"
 	"github.com/plinth-io/plinth/server/encryption"
 	"github.com/plinth-io/plinth/server/kind/builtin"
@@ -112,6 +113,10 @@ type Config struct {
 	// one on and "-NAME" one off, as in kube-controller-manager's flag, and "none", alone,
 	// stands for none; see controllers.Config. nil: all. Empty: none.
 	Controllers []string
+
+	// Components run inside besides, on the server on the database that runs the controllers, and make a whole control plane
+	// of it: kube-controller-manager and kube-scheduler, as package components has them. nil: there are none.
+	Components []controllers.Component
 
 	// RuntimeConfig switches versions of the API and resources in them on and off, as
 	// kube-apiserver's --runtime-config does: "api/beta": "true", "apps/v1": "false",

@@ -46,6 +46,7 @@ func (s *Server) prepareJobs() (err error) {
 		Store:       s.store,
 		Credentials: controllers.Credentials{RootCA: s.pki.CA(), Tokens: s.tokens.Legacy()},
 		Controllers: s.config.Controllers,
+		Components:  s.config.Components,
 		Identity:    s.identity,
 		Logger:      logger,
 

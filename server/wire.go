@@ -9,6 +9,7 @@ import (
 	apiadmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/features"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/admission"
@@ -214,4 +215,7 @@ func (s *Server) fillMetrics() {
 		upstream = append(upstream, metrics.Named(audit.UpstreamMetrics))
 	}
 	s.metrics.Gather(metrics.Upstream(upstream...))
+	if len(s.config.Components) > 0 {
+		s.metrics.GatherRest(legacyregistry.DefaultGatherer)
+	}
 }

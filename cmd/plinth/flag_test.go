@@ -123,6 +123,7 @@ func TestNewFlag(t *testing.T) {
 // withoutFlag are the fields of server.Config that serve has no flag for, and why.
 var withoutFlag = map[string]string{
 	"Audit":                  "upstream's type, with upstream's flags",
+	"Components":             "made of the flags of --cluster",
 	"Authentication":         "upstream's type, with upstream's flags",
 	"Authorization":          "upstream's type, with upstream's flags",
 	"Tokens.CacheFor":        "for tests",
@@ -165,7 +166,7 @@ func TestConfigFields(t *testing.T) {
 
 // giveFlags are packages that start plinth, etcd or kube-apiserver as programs, and one whose errors and log are in upstream's
 // words, as its options are.
-var giveFlags = []string{"bench/", "server/etcd/etcdtest/", "server/recordedtest/", "dialects/logtest/", "cmd/plinth-demo/", "cmd/plinth/testdata/", "server/authn/"}
+var giveFlags = []string{"bench/", "server/etcd/etcdtest/", "server/recordedtest/", "dialects/logtest/", "cmd/plinth/testdata/", "server/authn/"}
 
 // TestFlagIsOneLiteral checks that the name of a flag of any command stands once in this package as a literal, and in no
 // other package: all that is to be known of the flag stands there. What people read may name flags.

@@ -66,6 +66,7 @@ type serveOptions struct {
 	config     server.Config
 	logging    logging.Options
 	keep       keepOptions
+	components componentOptions
 	release    releaseOptions
 	gates      string
 	privileged bool
@@ -91,6 +92,9 @@ func (o *serveOptions) run(cmd *cobra.Command, flags *flagTable) error {
 	}
 	var err error
 	if o.config.Keep, err = o.keep.parse(); err != nil {
+		return err
+	}
+	if o.config.Components, err = o.components.make(flags, &o.config); err != nil {
 		return err
 	}
 	o.begin(cmd.ErrOrStderr())

@@ -87,6 +87,7 @@ func eachWanted(t *testing.T, variable string, test func(*testing.T, logtest.Dia
 type realCluster struct {
 	bin, dir           string
 	kubeletRelease     string
+	inside             bool // controller manager and scheduler are in plinth
 	dsn                string
 	shell              *docShell // in dir
 	flags              []string  // of plinth
@@ -109,14 +110,23 @@ rules: [{level: Metadata}]
 
 // newRealCluster starts everything. The node's times are shorter than by default, so that
 // the loss of one is noticed within a test.
-func newRealCluster(t *testing.T, bin, kubeletRelease, dsn string) *realCluster {
+func newRealCluster(t *testing.T, bin, kubeletRelease, dsn string, inside bool) *realCluster {
 	t.Helper()
 	shell := newDocShell(t, "export KUBECONFIG=cluster/kubeconfig")
 	dir := shell.home()
-	c := &realCluster{bin: bin, dir: dir, kubeletRelease: kubeletRelease, dsn: dsn, shell: shell, nodes: map[string]*component{}}
+	c := &realCluster{bin: bin, dir: dir, kubeletRelease: kubeletRelease, inside: inside, dsn: dsn, shell: shell, nodes: map[string]*component{}}
 	policy := filepath.Join(dir, "audit.yaml")
 	must(t, os.WriteFile(policy, []byte(auditPolicy), 0o600))
-	c.flags = append(shell.flagsOf(t, "plinth serve"), "--audit-policy-file="+policy, "--audit-log-path="+filepath.Join(dir, "audit.log"))
+	monitor := []string{"--node-monitor-period=1s", "--node-monitor-grace-period=20s", "--node-startup-grace-period=40s"}
+	if inside {
+		c.flags = append(shell.flagsOf(t, "plinth-cluster serve --cluster"), "--cluster")
+		for _, flag := range monitor {
+			c.flags = append(c.flags, "--kube-controller-manager-arg="+flag)
+		}
+	} else {
+		c.flags = shell.flagsOf(t, "plinth serve")
+	}
+	c.flags = append(c.flags, "--audit-policy-file="+policy, "--audit-log-path="+filepath.Join(dir, "audit.log"))
 	c.plinth = serveFor(t, filepath.Join(dir, "cluster"), dsn, c.flags...)
 	c.kube = kubernetes.NewForConfigOrDie(c.plinth.config(t))
 	for _, begin := range []string{
@@ -125,12 +135,7 @@ func newRealCluster(t *testing.T, bin, kubeletRelease, dsn string) *realCluster 
 	} {
 		shell.playDocumented(t, begin)
 	}
-	fast := []string{"--kube-api-qps=200", "--kube-api-burst=400", "--bind-address=127.0.0.1"}
-	c.manager = freePort(t)
-	c.startDocumented(t, "kube-controller-manager", append(fast, "--secure-port="+c.manager,
-		"--node-monitor-period=1s", "--node-monitor-grace-period=20s", "--node-startup-grace-period=40s")...)
-	c.scheduler = freePort(t)
-	c.startDocumented(t, "kube-scheduler", append(fast, "--secure-port="+c.scheduler)...)
+	c.startComponents(t, monitor)
 	stages, err := exec.Command(filepath.Join("testdata", "cluster", "stages.sh")).Output()
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(dir, "stage-fast.yaml"), stages, 0o600))
@@ -140,6 +145,18 @@ func newRealCluster(t *testing.T, bin, kubeletRelease, dsn string) *realCluster 
 	}
 	c.kubelet = c.addKubelet(t)
 	return c
+}
+
+// startComponents runs controller manager and scheduler, unless they are in plinth.
+func (c *realCluster) startComponents(t *testing.T, monitor []string) {
+	t.Helper()
+	if c.inside {
+		return
+	}
+	fast := []string{"--kube-api-qps=200", "--kube-api-burst=400", "--bind-address=127.0.0.1"}
+	c.manager, c.scheduler = freePort(t), freePort(t)
+	c.startDocumented(t, "kube-controller-manager", slices.Concat(fast, monitor, []string{"--secure-port=" + c.manager})...)
+	c.startDocumented(t, "kube-scheduler", append(fast, "--secure-port="+c.scheduler)...)
 }
 
 // component is a running program.

@@ -39,7 +39,18 @@ func TestCluster(t *testing.T) {
 	bin := t.TempDir()
 	must(t, buildCluster(bin))
 	eachWanted(t, clusterVariable, func(t *testing.T, d logtest.Dialect) {
-		testCluster(t, newRealCluster(t, bin, kind.Release, d.Fresh(t)))
+		testCluster(t, newRealCluster(t, bin, kind.Release, d.Fresh(t), false))
+	})
+}
+
+// TestClusterInside does the same with a plinth-cluster that is its own controller manager and scheduler, on each of the
+// dialects.
+func TestClusterInside(t *testing.T) {
+	needComponents(t)
+	bin := t.TempDir()
+	must(t, buildCluster(bin))
+	eachWanted(t, clusterVariable, func(t *testing.T, d logtest.Dialect) {
+		testCluster(t, newRealCluster(t, bin, kind.Release, d.Fresh(t), true))
 	})
 }
 
@@ -54,7 +65,7 @@ func TestClusterSkew(t *testing.T) {
 	bin := t.TempDir()
 	must(t, buildCluster(bin))
 	older := buildOlder(t, bin)
-	testCluster(t, newRealCluster(t, bin, older, logtest.Dialects[d].Fresh(t)))
+	testCluster(t, newRealCluster(t, bin, older, logtest.Dialects[d].Fresh(t), false))
 }
 
 // The nodes: all pods go to a-1 to a-5 but those that tolerate losable nodes.
@@ -91,7 +102,11 @@ func testCluster(t *testing.T, c *realCluster) {
 			t.Errorf("%s complained %d times: %.2000s", p.name, len(lines), strings.Join(lines, ""))
 		}
 	}
-	t.Run("delegation", func(t *testing.T) { testDelegation(t, c) })
+	if c.inside {
+		t.Run("inside", func(t *testing.T) { testInside(t, c) })
+	} else {
+		t.Run("delegation", func(t *testing.T) { testDelegation(t, c) })
+	}
 	t.Run("identities", func(t *testing.T) { testIdentities(t, c) })
 	t.Run("restart", func(t *testing.T) { testKubeletRestart(t, c) })
 }

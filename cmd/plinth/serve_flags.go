@@ -24,6 +24,7 @@ func (o *serveOptions) flags() []Flag {
 		grouped("Encryption at rest", encryptionFlags(&c.Encryption)),
 		grouped("Network and TLS", networkFlags(c), servingFlags(&c.Serving)),
 		grouped("Controllers and Services", controllerFlags(c)),
+		grouped("Control plane", o.components.flags()),
 		grouped("API versions", o.versionFlags()),
 		grouped("Authentication", theirs.authenticationFlags()),
 		grouped("Tokens", tokenFlags(&c.Tokens)),
@@ -84,8 +85,7 @@ func backupFlags(c *server.Config) []Flag {
 
 func networkFlags(c *server.Config) []Flag {
 	return []Flag{
-		{Name: "listen", Set: text(&c.Listen, "127.0.0.1:6443"), DropIn: dropIn{lacks: true},
-			Help: "`host:port` to serve on; port 0 takes a free port, which the kubeconfig then names"},
+		listenFlag(&c.Listen, "127.0.0.1:6443", "`host:port` to serve on; port 0 takes a free port, which the kubeconfig then names"),
 		{Name: "advertise-address", Set: ip(&c.AdvertiseAddress, nil),
 			Help:   "IP `address` at which members of the cluster reach plinth, the endpoint of the kubernetes Service; by default that of --listen, or the machine's if that is unspecified or loopback",
 			DropIn: dropIn{help: "IP `address` at which members of the cluster reach plinth; by default that of --bind-address, or the machine's if that is unspecified or loopback"}},

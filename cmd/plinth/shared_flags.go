@@ -1,11 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/plinth-io/plinth/server/logging"
+	"github.com/plinth-io/plinth/server/simulation"
 	"github.com/plinth-io/plinth/server/upstream"
 )
 
@@ -27,6 +29,21 @@ const dataDirName = "data-dir"
 // dataDirFlag names plinth's directory.
 func dataDirFlag(dir *string, help string) Flag {
 	return Flag{Name: dataDirName, Set: text(dir, "plinth-data"), Help: help}
+}
+
+// listenFlag says where to serve.
+func listenFlag(address *string, byDefault, help string) Flag {
+	return Flag{Name: "listen", Set: text(address, byDefault), DropIn: dropIn{lacks: true}, Help: help}
+}
+
+// simulateNodesFlag says how many nodes are simulated.
+func simulateNodesFlag(n *int, byDefault int, help string) Flag {
+	return Flag{Name: "simulate-nodes", Set: number(n, byDefault), DropIn: dropIn{lacks: true}, Help: help, Check: func() string {
+		if *n < 0 || *n > simulation.MostNodes {
+			return fmt.Sprintf(" %d: write a number from 0 to %d", *n, simulation.MostNodes)
+		}
+		return ""
+	}}
 }
 
 func databaseTimeoutFlag(d *time.Duration) Flag {

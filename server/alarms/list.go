@@ -18,6 +18,7 @@ type Facts struct {
 	Backups          Backups
 	Damage           int      // pieces that the last search of the database has found, or objects that are damaged
 	Files            []string // that have changed and cannot be used
+	Components       string   // which components that run inside do not work, and why; empty: none
 	Unreadable       string   // which objects that decide about requests cannot be read; empty: none
 
 	Counts Counts
@@ -77,6 +78,7 @@ var All = []Alarm{
 	{"backup_fails", "BackupFails", "the last backup failed", 0, checkBackups},
 	{"damage", "DatabaseDamaged", "the database is damaged", 0, checkDamage},
 	{"unreadable", "ObjectsUnreadable", "objects that decide about requests cannot be read, and what they may forbid is refused", 0, checkUnreadable},
+	{"component_down", "ComponentDown", "a component that runs inside does not work", 0, checkComponents},
 	{"config_refused", "ConfigRefused", "a configuration file has changed and cannot be used; the one before stays in force", 0, checkFiles},
 }
 
@@ -136,6 +138,8 @@ func checkBackups(f *Facts, now time.Time) string {
 }
 
 func checkFiles(f *Facts, _ time.Time) string { return strings.Join(f.Files, ", ") }
+
+func checkComponents(f *Facts, _ time.Time) string { return f.Components }
 
 func checkUnreadable(f *Facts, _ time.Time) string { return f.Unreadable }
 

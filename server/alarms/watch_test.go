@@ -100,6 +100,7 @@ func TestAlarms(t *testing.T) {
 		"backup_fails":      {Backups: Backups{Every: time.Hour, Success: now.Add(-2 * time.Hour), Failure: now.Add(-time.Minute)}},
 		"damage":            {Damage: 1},
 		"unreadable":        {Unreadable: "1 of roles"},
+		"component_down":    {Components: "kube-scheduler has ended"},
 		"config_refused":    {Files: []string{"authorization configuration"}},
 	}
 	quiet := Facts{

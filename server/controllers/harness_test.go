@@ -38,6 +38,13 @@ func bootstrap(t testing.TB, c *fixture, at cluster.Address) {
 // run starts controllers on a bootstrapped cluster and returns a function that stops them.
 func run(t testing.TB, c *fixture, config controllers.Config) (stop func()) {
 	t.Helper()
+	_, stop = runManager(t, c, config)
+	return stop
+}
+
+// runManager is run, and also returns the manager.
+func runManager(t testing.TB, c *fixture, config controllers.Config) (m *controllers.Manager, stop func()) {
+	t.Helper()
 	config.API, config.Store = controllers.API{Client: c.Config, Kinds: c.Kinds}, c.Store
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -54,7 +61,7 @@ func run(t testing.TB, c *fixture, config controllers.Config) (stop func()) {
 	}()
 	stop = func() { cancel(); <-done }
 	t.Cleanup(stop)
-	return stop
+	return m, stop
 }
 
 func openRunning(t testing.TB, names ...string) *fixture {

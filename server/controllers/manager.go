@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,8 @@ type Config struct {
 	// on by default, "NAME" turns one on, "-NAME" turns it off.
 	// "none", alone, or an empty list stands for none of them. nil: all that are on by default.
 	Controllers []string
+	// Components run beside the controllers, whichever of these run.
+	Components []Component
 
 	// Identity distinguishes servers that share a database. The controllers then run on one server at a time:
 	// the holder of the Lease plinth-controllers in kube-system. Empty: there are no other servers.
@@ -71,10 +74,11 @@ type Credentials struct {
 
 // Manager runs the controllers inside the server.
 type Manager struct {
-	config  Config
-	client  *clientrest.Config
-	enabled []controller
-	fence   *fence // nil: there are no other servers
+	config     Config
+	client     *clientrest.Config
+	enabled    []controller
+	components []*component
+	fence      *fence // nil: there are no other servers
 }
 
 // controller is an entry in the table of controllers. run returns when ctx has ended and everything that it
@@ -122,7 +126,7 @@ var controllers = []controller{
 	{name: names.PodGarbageCollectorController, alias: "podgc", account: "pod-garbage-collector", run: (*Manager).runPodGC, needs: []string{"pods", "nodes"}, off: true},
 }
 
-// New returns a Manager of the controllers that config enables, without starting them. Its error lists the
+// New returns a Manager of the controllers that config enables and of its components, without starting them. Its error lists the
 // valid names.
 func New(config Config) (*Manager, error) {
 	if config.Logger == nil {
@@ -131,6 +135,10 @@ func New(config Config) (*Manager, error) {
 	m := &Manager{config: config, client: config.API.Client}
 	var err error
 	m.enabled, err = choose(config.Controllers)
+	for _, c := range config.Components {
+		survivePanics()
+		m.components = append(m.components, &component{Component: c})
+	}
 	return m, err
 }
 
@@ -145,6 +153,17 @@ func Chosen(list []string) (names []string) {
 	enabled, _ := choose(list)
 	for _, c := range enabled {
 		names = append(names, c.alias)
+	}
+	return names
+}
+
+// OwnOf are the controllers that kube-controller-manager is to leave alone beside a list of these, by its own names: those that
+// the list turns on, and those that run by default, which the list turns off.
+func OwnOf(list []string) (names []string) {
+	for _, c := range controllers {
+		if !c.off || Runs(list, c.name) {
+			names = append(names, c.name)
+		}
 	}
 	return names
 }
@@ -213,10 +232,10 @@ func Names() []string {
 	return all
 }
 
-// Run runs the controllers until ctx ends, and returns when they have ended. On a shared database, it first
+// Run runs the controllers and components until ctx ends, and returns when they have ended. On a shared database, it first
 // waits until this server is elected.
 func (m *Manager) Run(ctx context.Context) {
-	if len(m.enabled) == 0 {
+	if len(m.enabled) == 0 && len(m.components) == 0 {
 		return
 	}
 	// Upstream's controllers write debug records to the logger in their context. Failures come back as errors
@@ -237,15 +256,20 @@ func (m *Manager) runControllers(ctx context.Context) {
 	for _, c := range m.enabled {
 		wg.Go(func() { m.keepRunning(ctx, c) })
 	}
+	for _, c := range m.components {
+		wg.Go(func() { m.keepComponent(ctx, c) })
+	}
 	wg.Wait()
 }
 
 // clientOf returns the client of one controller.
-func (m *Manager) clientOf(c controller) *clientrest.Config {
+func (m *Manager) clientOf(c controller) *clientrest.Config { return m.clientAs(c.user()) }
+
+func (m *Manager) clientAs(who user.Info) *clientrest.Config {
 	if m.config.API.As == nil {
 		return m.client
 	}
-	client := clientrest.CopyConfig(m.config.API.As(c.user()))
+	client := clientrest.CopyConfig(m.config.API.As(who))
 	client.WarningHandler = clientrest.NoWarnings{} // warnings are for people who write requests
 	return client
 }
@@ -267,6 +291,14 @@ const restartAfter = time.Second
 // warnEvery is the shortest pause between two warnings about the same controller.
 const warnEvery = time.Minute
 
+// runOnce runs the controller until ctx ends or something panics in it, which ends the process unless there are components.
+func (c controller) runOnce(m *Manager, ctx context.Context) error {
+	ctx, end := endedByPanics(ctx)
+	defer end()
+	err := c.run(m, ctx)
+	return cmp.Or(context.Cause(ctx), err)
+}
+
 func (m *Manager) keepRunning(ctx context.Context, c controller) {
 	if missing := c.missing(m.config.API.Kinds.Set()); missing != "" {
 		m.config.Logger.Info("controller has nothing to do: a resource is switched off", "controller", c.name, "resource", missing)
@@ -275,7 +307,7 @@ func (m *Manager) keepRunning(ctx context.Context, c controller) {
 	own := *m
 	own.client = m.fence.client(m.clientOf(c))
 	for failed := (time.Time{}); ; {
-		err := c.run(&own, ctx)
+		err := c.runOnce(&own, ctx)
 		if ctx.Err() != nil {
 			return
 		}

@@ -3,6 +3,8 @@
 package metrics
 
 import (
+	"cmp"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -24,6 +26,7 @@ import (
 type Metrics struct {
 	registry *prometheus.Registry
 	others   prometheus.Gatherers
+	rest     prometheus.Gatherer // nil: there is none
 	total    *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	running  *prometheus.GaugeVec
@@ -117,9 +120,29 @@ func (m *Metrics) Register(c ...prometheus.Collector) { m.registry.MustRegister(
 // Gather adds metrics that have a registry of their own. It must be called before Handler.
 func (m *Metrics) Gather(g prometheus.Gatherer) { m.others = append(m.others, g) }
 
+// GatherRest adds the metrics of a registry that are not there under the same name. It must be called before Handler.
+func (m *Metrics) GatherRest(g prometheus.Gatherer) { m.rest = g }
+
 // Handler serves the metrics in Prometheus' text format.
 func (m *Metrics) Handler() http.Handler {
-	return handler(append(prometheus.Gatherers{m.registry}, m.others...))
+	own := append(prometheus.Gatherers{m.registry}, m.others...)
+	if m.rest == nil {
+		return handler(own)
+	}
+	return handler(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return gatherBoth(own, m.rest) }))
+}
+
+// gatherBoth returns the metrics of own, and those of rest that own has not.
+func gatherBoth(own, rest prometheus.Gatherer) ([]*dto.MetricFamily, error) {
+	all, err := own.Gather()
+	more, restErr := rest.Gather()
+	has := map[string]bool{}
+	for _, f := range all {
+		has[f.GetName()] = true
+	}
+	all = append(all, slices.DeleteFunc(more, func(f *dto.MetricFamily) bool { return has[f.GetName()] })...)
+	slices.SortFunc(all, func(a, b *dto.MetricFamily) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	return all, errors.Join(err, restErr)
 }
 
 // HandlerOf serves other metrics alone, and since when the process runs.

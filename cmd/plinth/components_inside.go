@@ -1,0 +1,8 @@
+//go:build cluster
+
+package main
+
+import "github.com/plinth-io/plinth/server/components/upstream"
+
+// With the tag cluster the program is plinth-cluster.
+func init() { makeComponents = upstream.New }
