@@ -24,7 +24,16 @@ import (
 
 // The helpers of several tests of this package.
 
+// start starts a server, and waits for what it writes by itself.
 func start(t *testing.T, c Config, change ...func(*Server)) *Server {
+	t.Helper()
+	s := open(t, c, change...)
+	settle(t, s)
+	return s
+}
+
+// open starts a server.
+func open(t *testing.T, c Config, change ...func(*Server)) *Server {
 	t.Helper()
 	c.Linger = 10 * time.Millisecond
 	if c.History == 0 {
@@ -45,7 +54,6 @@ func start(t *testing.T, c Config, change ...func(*Server)) *Server {
 			t.Error(err)
 		}
 	})
-	settle(t, s)
 	return s
 }
 

@@ -23,8 +23,9 @@ import (
 
 const demoHelp = `Run a whole control plane with simulated nodes in this process, to try and to show it, until Ctrl-C.
 
-The database and the certificates are in a temporary directory, which is removed at the end, unless --data-dir names
-one that stays. No container runs: pods on simulated nodes become ready at once, and pods of Jobs then succeed.`
+The database and the certificates are in a temporary directory, which is removed at the end, unless
+--data-dir names one that stays. No container runs: pods on simulated nodes become ready at once, and pods of
+Jobs then succeed.`
 
 // demoOptions are what the flags of demo set.
 type demoOptions struct {

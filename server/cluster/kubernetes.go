@@ -39,7 +39,7 @@ const (
 	// serviceGrace is how long another server may take between reserving the address and creating the
 	// Service.
 	serviceGrace = 5 * time.Second
-	lookHalf = 50 * time.Millisecond
+	lookHalf     = 50 * time.Millisecond
 )
 
 // createService creates the Service. If the address is reserved for a Service of this name that does not

@@ -103,7 +103,9 @@ func (c *Cluster) keepTryingPolicy(ctx context.Context) {
 }
 
 // isTransient reports whether the same request may succeed later.
-func isTransient(err error) bool { return apierrors.IsConflict(err) || apierrors.IsServiceUnavailable(err) }
+func isTransient(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsServiceUnavailable(err)
+}
 
 // policy reconciles roles and bindings with upstream's.
 type policy struct {
