@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
-	"github.com/plinth-io/plinth/sqlstore"
 	. "github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
@@ -21,12 +20,12 @@ import (
 func TestUnreadableHeals(t *testing.T) {
 	path, l := t.TempDir()+"/db", newLock("a")
 	s := openLocked(t, path, l)
-	made, err := s.Commit(t.Context(), sqlstore.Change{Key: lockedKey, Value: lockedValue("1")})
+	made, err := s.Commit(t.Context(), Change{Key: lockedKey, Value: lockedValue("1")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	other := "/registry/core/locked/a/two"
-	if _, err := s.Commit(t.Context(), sqlstore.Change{Key: other, Value: lockedValue("2")}); err != nil {
+	if _, err := s.Commit(t.Context(), Change{Key: other, Value: lockedValue("2")}); err != nil {
 		t.Fatal(err)
 	}
 	s.Close()
@@ -34,22 +33,22 @@ func TestUnreadableHeals(t *testing.T) {
 	l.key.Store(&unknown)
 	s = openLocked(t, path, l)
 	e := s.Get(lockedKey)
-	var u *sqlstore.Unreadable
+	var u *Unreadable
 	if e == nil || !errors.As(e.Unreadable(), &u) || u.Key != lockedKey || u.Revision != made.Revision || e.Value != nil {
 		t.Fatalf("without the key: %+v", e)
 	}
-	if _, err := s.Commit(t.Context(), sqlstore.Change{Key: lockedKey + "b", Value: lockedValue("3")}); err != nil {
+	if _, err := s.Commit(t.Context(), Change{Key: lockedKey + "b", Value: lockedValue("3")}); err != nil {
 		t.Fatal(err)
 	}
 	scan := func() (keys []string, err error) {
-		err = s.Current("/registry/core/locked/").Scan(t.Context(), "/registry/core/locked/", "/registry/core/locked0", func(e *sqlstore.Entry) bool {
+		err = s.Current("/registry/core/locked/").Scan(t.Context(), "/registry/core/locked/", "/registry/core/locked0", func(e *Entry) bool {
 			keys = append(keys, e.Key)
 			return true
 		})
 		return keys, err
 	}
 	keys, err := scan()
-	var bad *sqlstore.UnreadableError
+	var bad *UnreadableError
 	if !errors.As(err, &bad) || len(bad.Objects) != 2 || bad.Objects[0].Key != lockedKey || !slices.Equal(keys, []string{lockedKey + "b"}) {
 		t.Errorf("scan: %v %v", keys, err)
 	}
@@ -76,7 +75,7 @@ func TestUnreadableHeals(t *testing.T) {
 func TestUnreadableTombstone(t *testing.T) {
 	path, l := t.TempDir()+"/db", newLock("a")
 	s := openLocked(t, path, l)
-	if _, err := s.Commit(t.Context(), sqlstore.Change{Key: lockedKey, Value: lockedValue("1")}); err != nil {
+	if _, err := s.Commit(t.Context(), Change{Key: lockedKey, Value: lockedValue("1")}); err != nil {
 		t.Fatal(err)
 	}
 	after := s.Revision()
@@ -91,7 +90,7 @@ func TestUnreadableTombstone(t *testing.T) {
 	if s.Get(lockedKey) != nil {
 		t.Error("it is still there")
 	}
-	if _, err := s.Commit(t.Context(), sqlstore.Change{Key: lockedKey, Value: lockedValue("2")}); err != nil {
+	if _, err := s.Commit(t.Context(), Change{Key: lockedKey, Value: lockedValue("2")}); err != nil {
 		t.Errorf("create after the deletion: %v", err)
 	}
 	s.Close()
@@ -104,7 +103,7 @@ func TestUnreadableTombstone(t *testing.T) {
 	}
 	defer w.Close()
 	events, _, err := w.Poll(t.Context())
-	if err != nil || len(events) != 2 || events[0].Type != sqlstore.Delete || !bytes.Contains(events[0].Entry.Value, []byte(`"n":"1"`)) || events[1].Entry.Unreadable() == nil {
+	if err != nil || len(events) != 2 || events[0].Type != Delete || !bytes.Contains(events[0].Entry.Value, []byte(`"n":"1"`)) || events[1].Entry.Unreadable() == nil {
 		t.Errorf("events from the log: %v %v", events, err)
 	}
 }
