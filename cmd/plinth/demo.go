@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"slices"
 	"time"
@@ -83,7 +82,7 @@ func (o *demoOptions) run(cmd *cobra.Command, flags *flagTable) error {
 	}
 	o.serve.begin(cmd.ErrOrStderr())
 	if o.serve.logging.Verbosity == 0 {
-		c.Log = slog.New(onlyWarnings{c.Log.Handler()})
+		o.serve.logging.Dial.OnlyWarnings()
 	}
 	begun := time.Now()
 	fmt.Fprintf(out, "Starting a control plane and %d simulated nodes.\n", o.serve.components.nodes)
@@ -117,15 +116,14 @@ func (o *demoOptions) introduce(ctx context.Context, out io.Writer, s *server.Se
 	}
 	_, err = fmt.Fprintf(out, `They are ready after %v. Paste this line into another terminal:
 
-export KUBECONFIG=%s   # serving %s
-
+%s
 and then try:
 
     kubectl create deployment web --image=nginx --replicas=5
     kubectl get pods -o wide --watch
 
 Ctrl-C here ends all of it.
-`, time.Since(begun).Round(100*time.Millisecond), shellQuote(s.KubeconfigPath()), s.URL())
+`, time.Since(begun).Round(100*time.Millisecond), exportLine(s))
 	return err
 }
 
@@ -147,22 +145,4 @@ func takesPods(node *corev1.Node) bool {
 	return len(node.Spec.Taints) == 0 && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
-}
-
-// onlyWarnings is a log without what is no warning.
-type onlyWarnings struct{ slog.Handler }
-
-// Enabled implements slog.Handler.
-func (o onlyWarnings) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelWarn && o.Handler.Enabled(ctx, level)
-}
-
-// WithAttrs implements slog.Handler.
-func (o onlyWarnings) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return onlyWarnings{o.Handler.WithAttrs(attrs)}
-}
-
-// WithGroup implements slog.Handler.
-func (o onlyWarnings) WithGroup(name string) slog.Handler {
-	return onlyWarnings{o.Handler.WithGroup(name)}
 }

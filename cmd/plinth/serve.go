@@ -159,8 +159,13 @@ func serve(ctx context.Context, c server.Config, verbosity logging.Verbosity, st
 	}
 	return runServer(ctx, c, verbosity, func(s *server.Server) {
 		begun()
-		fmt.Fprintf(stdout, "export KUBECONFIG=%s   # serving %s\n", shellQuote(s.KubeconfigPath()), s.URL())
+		fmt.Fprint(stdout, exportLine(s))
 	})
+}
+
+// exportLine is what users of a server paste into a shell.
+func exportLine(s *server.Server) string {
+	return fmt.Sprintf("export KUBECONFIG=%s   # serving %s\n", shellQuote(s.KubeconfigPath()), s.URL())
 }
 
 // runServer runs a server until ctx ends, then stops it gracefully. It calls ready when the server

@@ -18,6 +18,9 @@ func NewDial(v Verbosity) *Dial {
 	return d
 }
 
+// OnlyWarnings leaves out what is no warning, until Set is called.
+func (d *Dial) OnlyWarnings() { d.level.Set(slog.LevelWarn) }
+
 // Set changes the verbosity of the logs that have d, and of upstream's libraries in this process. It
 // takes a number as text, and returns upstream's answer to a client that has sent it
 // (component-base/logs.GlogSetter).

@@ -43,3 +43,23 @@ func TestDial(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyWarnings leaves records out until a verbosity is set.
+func TestOnlyWarnings(t *testing.T) {
+	defer func() { _, _ = NewDial(0).Set("0") }()
+	var out bytes.Buffer
+	d := NewDial(0)
+	logger := New(&out, Options{Dial: d}).With("a", 1)
+	d.OnlyWarnings()
+	logger.Info("all is well")
+	logger.Warn("beware")
+	if got := out.String(); strings.Contains(got, "all is well") || !strings.Contains(got, "beware") {
+		t.Errorf("logged %q", got)
+	}
+	if _, err := d.Set("0"); err != nil {
+		t.Fatal(err)
+	}
+	if logger.Info("all is well"); !strings.Contains(out.String(), "all is well") {
+		t.Errorf("logged %q after a verbosity was set", out.String())
+	}
+}

@@ -64,10 +64,8 @@ func (n *node) open() (err error) {
 
 // run keeps the node ready until ctx ends.
 func (n *node) run(ctx context.Context) {
-	for n.again(ctx, n.register(ctx)) {
-		if sleep.For(ctx, tryAgain) != nil {
-			return
-		}
+	if n.untilWritten(ctx, n.register) != nil {
+		return
 	}
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -78,21 +76,26 @@ func (n *node) run(ctx context.Context) {
 	})
 	running.Go(func() { n.follow(ctx) })
 	for sleep.For(ctx, reportEvery) == nil {
-		for n.again(ctx, n.report(ctx)) {
-			if sleep.For(ctx, tryAgain) != nil {
-				return
-			}
+		if n.untilWritten(ctx, n.report) != nil {
+			return
 		}
 	}
 }
 
-// again tells whether something has failed and is to be tried again.
-func (n *node) again(ctx context.Context, err error) bool {
-	if err == nil || ctx.Err() != nil {
-		return false
+// untilWritten calls write until it succeeds. Its error is that of ctx.
+func (n *node) untilWritten(ctx context.Context, write func(context.Context) error) error {
+	for {
+		err := write(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil {
+			n.host.Logger.Debug("a simulated node could not be written; it is tried again", "node", n.name, "err", err)
+		}
+		if err := sleep.For(ctx, tryAgain); err != nil {
+			return err
+		}
 	}
-	n.host.Logger.Debug("a simulated node could not be written; it is tried again", "node", n.name, "err", err)
-	return true
 }
 
 // register creates the Node, unless it is there, and makes it ready.

@@ -4,14 +4,13 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/plinth-io/plinth/server/controllers"
+	"github.com/plinth-io/plinth/server/reconcile"
 )
 
 // Name is the name of the component.
@@ -40,15 +39,10 @@ func (c Config) Component() controllers.Component {
 // simulation is what all nodes share.
 type simulation struct {
 	host  controllers.Host
-	queue workqueue.TypedRateLimitingInterface[podKey]
+	queue reconcile.Queue // of keyOf
 
 	mu      sync.Mutex
-	waiting map[podKey]work // that queue has keys of
-}
-
-type podKey struct {
-	types.NamespacedName
-	uid types.UID
+	waiting map[string]work // that queue has keys of
 }
 
 // work is a pod of which something is to be written.
@@ -59,8 +53,7 @@ type work struct {
 
 // run runs the nodes until ctx ends.
 func (c Config) run(ctx context.Context, host controllers.Host) error {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[podKey](50*time.Millisecond, 5*time.Second)
-	s := &simulation{host: host, queue: workqueue.NewTypedRateLimitingQueue(limiter), waiting: map[podKey]work{}}
+	s := &simulation{host: host, queue: reconcile.NewQueue(reconcile.First, reconcile.Most), waiting: map[string]work{}}
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer s.queue.ShutDown()
@@ -75,7 +68,7 @@ func (c Config) run(ctx context.Context, host controllers.Host) error {
 		running.Go(func() { n.run(ctx) })
 	}
 	for range workers {
-		running.Go(func() { s.work(ctx) })
+		running.Go(func() { reconcile.Work(ctx, host.Logger, "simulated Pod", s.queue, s.workOn) })
 	}
 	host.Works(func() error { return nil })
 	<-ctx.Done()
@@ -98,12 +91,11 @@ func (s *simulation) forget(pod *corev1.Pod) {
 	delete(s.waiting, keyOf(pod))
 }
 
-func keyOf(pod *corev1.Pod) podKey {
-	return podKey{types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, pod.UID}
-}
+// keyOf tells a pod from a later one of the same name.
+func keyOf(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name + "/" + string(pod.UID) }
 
 // take returns the newest state of a pod that waits.
-func (s *simulation) take(key podKey) (work, bool) {
+func (s *simulation) take(key string) (work, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w, ok := s.waiting[key]
@@ -111,7 +103,7 @@ func (s *simulation) take(key podKey) (work, bool) {
 }
 
 // done ends the work on a pod unless it has changed since.
-func (s *simulation) done(key podKey, w work) {
+func (s *simulation) done(key string, w work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waiting[key] == w {
@@ -119,33 +111,19 @@ func (s *simulation) done(key podKey, w work) {
 	}
 }
 
-// work works on pods until the queue is shut down.
-func (s *simulation) work(ctx context.Context) {
-	for {
-		key, ended := s.queue.Get()
-		if ended {
-			return
-		}
-		s.workOn(ctx, key)
-		s.queue.Done(key)
-	}
-}
-
 // workOn takes a pod one stage further. The change that it makes brings the pod back for the next one.
-func (s *simulation) workOn(ctx context.Context, key podKey) {
+func (s *simulation) workOn(ctx context.Context, key string) error {
 	w, ok := s.take(key)
 	if !ok {
-		s.queue.Forget(key)
-		return
+		return nil
 	}
 	err := w.node.advance(ctx, w.pod)
 	if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-		s.host.Logger.Debug("a simulated pod could not be written; it is tried again", "pod", key.String(), "err", err)
-		s.queue.AddRateLimited(key)
-		return
+		s.host.Logger.Debug("a simulated pod could not be written; it is tried again", "pod", key, "err", err)
+		return fmt.Errorf("%w: %w", reconcile.ErrReported, err) // to developers: most such pods have been changed meanwhile
 	}
-	s.queue.Forget(key)
 	s.done(key, w)
+	return nil
 }
 
 func (s *simulation) newNode(i int, ranged bool) (*node, error) {
