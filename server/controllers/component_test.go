@@ -88,7 +88,7 @@ func TestComponentStartsAgain(t *testing.T) {
 func TestComponentsElected(t *testing.T) {
 	c := openFixture(t)
 	bootstrap(t, c, here)
-	running := make(chan string, 2)
+	running, written := make(chan string, 2), make(chan string, 2)
 	config := func(identity string) controllers.Config {
 		return controllers.Config{Controllers: []string{}, Identity: identity, Components: []controllers.Component{
 			{Name: "one", Run: func(ctx context.Context, host controllers.Host) error {
@@ -97,17 +97,24 @@ func TestComponentsElected(t *testing.T) {
 				if _, err := client.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: identity}}, metav1.CreateOptions{}); err != nil {
 					t.Error(err)
 				}
+				written <- identity // the object is there before its writer has the answer
 				<-ctx.Done()
 				return nil
 			}},
 		}}
+	}
+	wantWritten := func(identity string) {
+		t.Helper()
+		if who := <-written; who != identity || c.get(t, "default", identity) == nil {
+			t.Errorf("%s has written, not %s", who, identity)
+		}
 	}
 	stop := run(t, c, config("first"))
 	if who := <-running; who != "first" {
 		t.Fatalf("%s runs them", who)
 	}
 	run(t, c, config("second"))
-	apitest.Eventually(t, "the first has written", func() bool { return c.get(t, "default", "first") != nil })
+	wantWritten("first")
 	select {
 	case who := <-running:
 		t.Errorf("%s runs them, too", who)
@@ -117,7 +124,7 @@ func TestComponentsElected(t *testing.T) {
 	if who := <-running; who != "second" {
 		t.Fatalf("%s runs them", who)
 	}
-	apitest.Eventually(t, "the second has written", func() bool { return c.get(t, "default", "second") != nil })
+	wantWritten("second")
 }
 
 // kube-controller-manager leaves alone what the server runs itself or has turned off, but not what is off by default.
