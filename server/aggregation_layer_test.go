@@ -473,14 +473,28 @@ func TestExtensionServerConditions(t *testing.T) {
 		}
 	}
 
-	// A server without a certificate of the bundle is reported available, but requests to it fail.
+	// A server without a certificate of the bundle is not available, and a request that reaches it all the same, before the
+	// condition says so, is told why it fails. The status written here is that moment, as often as it takes to meet it.
 	_, other := certificateOf(t, "ext.demo.svc")
 	e.ca = other
 	object := strings.Replace(e.object(""), `"name":"v1.ext.example.com"`, `"name":"v1.ext.example.com","resourceVersion":"`+c.service("v1.ext.example.com").ResourceVersion+`"`, 1)
 	c.do("PUT", extObject, object, 200)
+	const unknown = "tls: failed to verify certificate: x509: certificate signed by unknown authority"
+	if got := c.condition("v1.ext.example.com", "FailedDiscoveryCheck"); !strings.Contains(got, unknown) {
+		t.Errorf("of the new bundle: %q", got)
+	}
 	apitest.Eventually(t, "the new bundle counts", func() bool {
+		patch, err := http.NewRequestWithContext(t.Context(), "PATCH", c.url+extObject+"/status",
+			strings.NewReader(`{"status":{"conditions":[{"type":"Available","status":"True","reason":"Passed","message":"by hand"}]}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		patch.Header.Set("Content-Type", "application/merge-patch+json")
+		if code, _, body := apitest.Send(t, c.http, patch); code != http.StatusOK {
+			t.Fatalf("%d %s", code, body)
+		}
 		_, _, body := apitest.Do(t, c.http, "GET", c.url+extensionAPI+"/things", "")
-		return strings.Contains(body, "error trying to reach service: tls: failed to verify certificate: x509: certificate signed by unknown authority")
+		return strings.Contains(body, "error trying to reach service: "+unknown)
 	})
 
 	// An APIService with a Service takes precedence over a group version that is served here.
