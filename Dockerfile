@@ -5,14 +5,9 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-# cgo is needed because SQLite is C. The C library is the same as in the image below.
-RUN CGO_ENABLED=1 go build -trimpath -ldflags '-s -w' -o /plinth ./cmd/plinth \
+# cgo is needed because SQLite is C, and with the tag cluster kube-controller-manager and kube-scheduler are inside. The C library is the same as in the image below.
+RUN CGO_ENABLED=1 go build -trimpath -tags cluster -ldflags '-s -w' -o /plinth ./cmd/plinth \
  && install -d -m 0700 /data
-
-# plinth with kube-controller-manager and kube-scheduler inside. It is built only for the targets that have it, and reuses
-# the packages that were compiled for plinth.
-FROM build AS build-cluster
-RUN CGO_ENABLED=1 go build -trimpath -tags cluster -ldflags '-s -w' -o /plinth-cluster ./cmd/plinth
 
 FROM debian:bookworm-slim AS base
 COPY --from=build /plinth /usr/local/bin/plinth
@@ -25,8 +20,7 @@ STOPSIGNAL SIGTERM
 
 # docker build --target demo builds a control plane with simulated nodes.
 FROM base AS demo
-COPY --from=build-cluster /plinth-cluster /usr/local/bin/plinth-cluster
-ENTRYPOINT ["/usr/local/bin/plinth-cluster"]
+ENTRYPOINT ["/usr/local/bin/plinth"]
 CMD ["demo", "--listen", "0.0.0.0:6443", "--data-dir", "/data"]
 
 # docker build builds plinth alone.

@@ -19,14 +19,14 @@ help: ## list the targets
 run: build ## build plinth and serve on https://127.0.0.1:6443, with SQLite in ./plinth-data
 	@./plinth serve
 
-build: cc ## build ./plinth
+build: cc ## build ./plinth, quicker, without kube-controller-manager and kube-scheduler
 	@.ci/compile plinth ./cmd/plinth
 
-build-cluster: cc ## build ./plinth-cluster, which is plinth with kube-controller-manager and kube-scheduler inside
-	@GOFLAGS="$(GOFLAGS) -tags=cluster" .ci/compile plinth-cluster ./cmd/plinth
+build-cluster: cc ## build ./plinth as it is released, with kube-controller-manager and kube-scheduler inside
+	@GOFLAGS="$(GOFLAGS) -tags=cluster" .ci/compile plinth ./cmd/plinth
 
 demo: build-cluster ## run a control plane with simulated nodes, until Ctrl-C
-	@exec ./plinth-cluster demo
+	@exec ./plinth demo
 
 # ./... leaves out directories that begin with a dot.
 EVERYWHERE := ./... ./.ci/suite ./.ci/patched ./.ci/mutants ./.ci/additions ./.ci/kubernetes
@@ -142,7 +142,7 @@ lint-workflows: cc ## run actionlint on the workflows in .github
 	go run $(ACTIONLINT) $(wildcard .github/workflows/*.yml)
 
 clean: ## remove the output of the other targets, except ./plinth-data
-	rm -rf plinth plinth-cluster dist bench-out
+	rm -rf plinth dist bench-out
 
 cc:
 	@command -v $(firstword $(CC)) >/dev/null || { \

@@ -19,6 +19,7 @@ var programs = []program{
 		Name:    "plinth",
 		Dir:     ".",
 		Package: "./cmd/plinth",
+		Tags:    "cluster",
 		Short:   "Kubernetes API on SQLite, Postgres or MySQL",
 		Image:   []string{"serve"},
 		// Variables hold for the commands of kubectl exec, too, and for other arguments than these.

@@ -39,7 +39,7 @@ func newDemo() *cobra.Command {
 		Short:   "Run a control plane with simulated nodes, for now",
 		Long:    demoHelp,
 		Args:    noArgs,
-		Example: `  plinth-cluster demo`,
+		Example: `  plinth demo`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return flags.nameFlags(&o.serve.config, o.run(cmd, flags))
 		},

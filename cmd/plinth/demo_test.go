@@ -17,7 +17,7 @@ import (
 	"github.com/plinth-io/plinth/cmd/plinth/kubectltest"
 )
 
-// needComponents skips a test of what only plinth-cluster has.
+// needComponents skips a test of what only a plinth with the components has.
 func needComponents(t *testing.T) {
 	t.Helper()
 	if os.Getenv(clusterVariable) == "" {

@@ -119,7 +119,7 @@ func newRealCluster(t *testing.T, bin, kubeletRelease, dsn string, inside bool) 
 	must(t, os.WriteFile(policy, []byte(auditPolicy), 0o600))
 	monitor := []string{"--node-monitor-period=1s", "--node-monitor-grace-period=20s", "--node-startup-grace-period=40s"}
 	if inside {
-		c.flags = append(shell.flagsOf(t, "plinth-cluster serve --cluster"), "--cluster")
+		c.flags = append(shell.flagsOf(t, "plinth serve --cluster"), "--cluster")
 		for _, flag := range monitor {
 			c.flags = append(c.flags, "--kube-controller-manager-arg="+flag)
 		}

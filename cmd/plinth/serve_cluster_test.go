@@ -43,7 +43,7 @@ func TestCluster(t *testing.T) {
 	})
 }
 
-// TestClusterInside does the same with a plinth-cluster that is its own controller manager and scheduler, on each of the
+// TestClusterInside does the same with a plinth that is its own controller manager and scheduler, on each of the
 // dialects.
 func TestClusterInside(t *testing.T) {
 	needComponents(t)

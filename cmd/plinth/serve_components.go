@@ -10,8 +10,8 @@ import (
 	"github.com/plinth-io/plinth/server/simulation"
 )
 
-// makeComponents makes the components of --cluster. The program plinth-cluster has it, which is this one with the
-// libraries of these components linked; plinth has not: they cost memory and time at every start.
+// makeComponents makes the components of --cluster. It is nil without the tag cluster, which releases are built with: linked
+// components cost nothing while they are off, but compiling them takes minutes, which tests and lint need not wait for.
 var makeComponents func(components.Config) ([]controllers.Component, error)
 
 // componentOptions say which components run inside.
@@ -26,7 +26,7 @@ func (o *componentOptions) flags() []Flag {
 	c := &o.config
 	return []Flag{
 		{Name: "cluster", Set: boolean(&o.on, false), DropIn: dropIn{lacks: true},
-			Help: "run kube-controller-manager and kube-scheduler inside, on one replica at a time: a whole control plane; in the program plinth-cluster"},
+			Help: "run kube-controller-manager and kube-scheduler inside, on one replica at a time: a whole control plane"},
 		{Name: "cluster-cidr", Set: list(&c.ClusterCIDR, nil), DropIn: dropIn{lacks: true}, Check: o.only(&c.ClusterCIDR),
 			Help: "`CIDR` of the addresses of pods, of which each node gets a part; for dual stack one of IPv4 and one of IPv6, separated by a comma; by default nodes get none; with --cluster"},
 		{Name: "kube-controller-manager-arg", Set: repeated(&c.ManagerArgs, nil), DropIn: dropIn{lacks: true}, Check: o.only(&c.ManagerArgs),
@@ -68,7 +68,7 @@ func (o *componentOptions) make(flags *flagTable, c *server.Config) (all []contr
 
 func (o *componentOptions) makeCluster(flags *flagTable, c *server.Config) ([]controllers.Component, error) {
 	if makeComponents == nil {
-		return nil, usagef("this program has no kube-controller-manager and no kube-scheduler; run plinth-cluster, which is plinth with both")
+		return nil, usagef("this plinth was built without kube-controller-manager and kube-scheduler; releases have both, and so has what make build-cluster builds")
 	}
 	o.config.ServiceCIDR = c.ServiceClusterIPRange
 	if len(o.config.ServiceCIDR) == 0 {
