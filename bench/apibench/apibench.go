@@ -42,13 +42,15 @@ type scale struct {
 	churn       measure.ChurnSize // whose resources are parts of the objects; its watches are also those of watch
 	nodes       []int
 	heartbeats  time.Duration
+	workers     int // nodes that run pods
+	replicas    int // of a Deployment on them
 }
 
 var (
 	full = scale{rounds: 9, round: 500 * time.Millisecond, starts: 5, settle: 5 * time.Second, objects: 10_000, page: 500, pods: 1000,
-		watchRounds: 3, watch: 4 * time.Second, churn: measure.ChurnSize{Writers: 200, Keys: 1000, Resources: 10, Watches: 100}, nodes: []int{100, 1000}, heartbeats: 20 * time.Second}
+		watchRounds: 3, watch: 4 * time.Second, churn: measure.ChurnSize{Writers: 200, Keys: 1000, Resources: 10, Watches: 100}, nodes: []int{100, 1000}, heartbeats: 20 * time.Second, workers: 100, replicas: 3000}
 	quick = scale{rounds: 2, round: 50 * time.Millisecond, starts: 1, settle: 10 * time.Millisecond, objects: 200, page: 50, pods: 200,
-		watchRounds: 1, watch: 200 * time.Millisecond, churn: measure.ChurnSize{Writers: 20, Keys: 100, Resources: 2, Watches: 10}, nodes: []int{5, 10}, heartbeats: 300 * time.Millisecond}
+		watchRounds: 1, watch: 200 * time.Millisecond, churn: measure.ChurnSize{Writers: 20, Keys: 100, Resources: 2, Watches: 10}, nodes: []int{5, 10}, heartbeats: 300 * time.Millisecond, workers: 5, replicas: 20}
 )
 
 // run is one Run.
@@ -95,6 +97,7 @@ var steps = measure.Steps[*run]{
 	{Name: "watch", What: "watches", Do: (*run).measureWatch},
 	{Name: "churn", What: "churn", Do: (*run).measureChurn},
 	{Name: "nodes", What: "nodes", Do: (*run).measureNodes},
+	{Name: stepDeployments, What: "deployments", Do: (*run).measureDeployments, Named: true},
 	{Name: "end", What: "memory after the load", Do: (*run).measureEnd},
 }
 

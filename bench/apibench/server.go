@@ -50,7 +50,11 @@ func (r *run) dial(ctx context.Context, other measure.Other) (*server, error) {
 }
 
 func (r *run) startOwn(ctx context.Context, dsn string) (*server, error) {
-	own, err := apiload.StartOwn(ctx, r.Command, r.Temporary, dsn)
+	command := r.Command
+	if NeedsCluster(r.Only) {
+		command = append(slices.Clone(command), "--cluster")
+	}
+	own, err := apiload.StartOwn(ctx, command, r.Temporary, dsn)
 	if err != nil {
 		return nil, err
 	}

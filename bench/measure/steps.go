@@ -15,6 +15,7 @@ type Step[R any] struct {
 	Name, What string
 	Do         func(R, context.Context) error
 	For        []string // names of steps that need this one
+	Named      bool     // it is made only if it is named
 }
 
 // Steps are made in their order.
@@ -28,11 +29,11 @@ func (all Steps[R]) Names() (names []string) {
 	return names
 }
 
-// Measure makes the steps that only names, and those that they need; all if it names none. say tells what is
+// Measure makes the steps that only names, and those that they need; if it names none, all but those that must be named. say tells what is
 // being done.
 func (all Steps[R]) Measure(ctx context.Context, r R, only []string, say func(format string, args ...any)) error {
 	for _, s := range all {
-		if len(only) > 0 && !slices.ContainsFunc(only, s.serves) {
+		if len(only) > 0 && !slices.ContainsFunc(only, s.serves) || len(only) == 0 && s.Named {
 			continue
 		}
 		say("%s", s.What)

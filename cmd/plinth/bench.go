@@ -46,6 +46,11 @@ of the first that --pid names. The client must be an administrator. The command 
 servers, in a namespace and to nodes called plinth-bench-…, which it deletes at the end. A run takes
 about six minutes for each server. --dsn none measures no plinth.
 
+--only deployments measures whole control planes instead: 3,000 pods of a Deployment on 100 nodes, whose
+work the command does, until they are ready, until a rollout has replaced them, and until they are gone.
+plinth runs with --cluster then. The other servers need a controller manager and a scheduler, whose
+processes --pid names, too; the memory is that of all of them.
+
 Memory is in MiB. The exit code is 0 if everything could be measured, whether or not the
 targets are met, and 1 if something failed.`
 

@@ -68,7 +68,13 @@ func (b *benchAgainstFlags) check(both *measure.Options) (err error) {
 	case slices.ContainsFunc(b.o.Nodes, func(n int) bool { return n < 1 || n > 10_000 }):
 		return usagef("--nodes: write numbers from 1 to 10000")
 	}
-	return checkComparison(&b.o.ComparisonOptions, apibench.Steps())
+	if err := checkComparison(&b.o.ComparisonOptions, apibench.Steps()); err != nil {
+		return err
+	}
+	if makeComponents == nil && len(b.o.DSNs) > 0 && apibench.NeedsCluster(b.only) {
+		return usagef("--only: this plinth was built without kube-controller-manager and kube-scheduler, which deployments need; use the plinth of a release, or write --dsn none")
+	}
+	return nil
 }
 
 // directories reads --disk.

@@ -87,6 +87,45 @@ func checkAgainst(t *testing.T, r *figures.Comparison) {
 	}
 }
 
+// TestBenchDeployments measures two whole control planes, one of which runs already, and leaves nothing in that.
+func TestBenchDeployments(t *testing.T) {
+	needComponents(t)
+	other := startPlinth(t, nil, "serve", "--listen", "127.0.0.1:0", "--cluster")
+	out := filepath.Join(t.TempDir(), "out")
+	code, _, text := runBuilt(t, "bench", "--quick", "--dsn", "sqlite://plinth.db", "--against", "other="+other.kubeconfig, "--only", "deployments", "--out", out)
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, text)
+	}
+	b, err := os.ReadFile(filepath.Join(out, "against.json"))
+	must(t, err)
+	var report figures.Comparison
+	must(t, json.Unmarshal(b, &report))
+	if len(report.Endpoints) != 2 || len(report.Rows) != 6 {
+		t.Fatalf("%d rows of %+v", len(report.Rows), report.Endpoints)
+	}
+	for _, row := range report.Rows {
+		want := 2
+		if row.Unit == "MiB" || strings.Contains(row.What, "CPU") {
+			want = 1 // no --pid names the other one's process
+		}
+		if len(row.Cells) != want {
+			t.Errorf("%s: %d servers", row.What, len(row.Cells))
+		}
+		for _, cell := range row.Cells {
+			if cell.Error != "" || cell.Value <= 0 {
+				t.Errorf("%s: %+v", row.What, cell)
+			}
+		}
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", other.kubeconfig)
+	must(t, err)
+	nodes, err := kubernetes.NewForConfigOrDie(config).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	if len(nodes.Items) > 0 {
+		t.Errorf("%d nodes were left behind", len(nodes.Items))
+	}
+}
+
 func TestBenchAgainstRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct {
@@ -110,6 +149,7 @@ func TestBenchAgainstRefuses(t *testing.T) {
 		{[]string{"--against", "a=http://x", "--dsn", "none", "--objects", "7"}, "write 100 or more"},
 		{[]string{"--against", "a=http://x", "--dsn", "none", "--nodes", "0"}, "write numbers from 1"},
 		{[]string{"--against", "a=http://x", "--dsn", "none", "--only", "reads"}, `"reads": write some of start, fill, get`},
+		{[]string{"--against", "a=http://x", "--dsn", "sqlite://x", "--only", "deployments"}, "--only: this plinth was built without kube-controller-manager"},
 		{[]string{"--pid", "sqlite=1"}, "--pid: write --against, too"},
 	} {
 		var stdout, stderr bytes.Buffer

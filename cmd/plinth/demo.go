@@ -75,7 +75,7 @@ func (o *demoOptions) run(cmd *cobra.Command, flags *flagTable) error {
 		o.serve.config.DataDir = dir
 	}
 	c, out := &o.serve.config, cmd.OutOrStdout()
-	o.serve.components.on, o.serve.privileged = true, true
+	o.serve.components.on, o.serve.privileged, c.LeaseCommitDelay = true, true, clusterCommitDelay
 	var err error
 	if c.Components, err = o.serve.components.make(flags, c); err != nil {
 		return err

@@ -97,6 +97,9 @@ func (o *serveOptions) run(cmd *cobra.Command, flags *flagTable) error {
 	if o.config.Components, err = o.components.make(flags, &o.config); err != nil {
 		return err
 	}
+	if o.components.on && !flags.given(&o.config.LeaseCommitDelay) {
+		o.config.LeaseCommitDelay = clusterCommitDelay
+	}
 	o.begin(cmd.ErrOrStderr())
 	warnOfVariables(cmd, os.Environ(), o.config.Log)
 	o.config.Flags = shownFlags(cmd)

@@ -124,7 +124,7 @@ func newRealCluster(t *testing.T, bin, kubeletRelease, dsn string, inside bool) 
 			c.flags = append(c.flags, "--kube-controller-manager-arg="+flag)
 		}
 	} else {
-		c.flags = shell.flagsOf(t, "plinth serve")
+		c.flags = append([]string{"--data-dir"}, shell.flagsOf(t, "plinth serve --data-dir")...)
 	}
 	c.flags = append(c.flags, "--audit-policy-file="+policy, "--audit-log-path="+filepath.Join(dir, "audit.log"))
 	c.plinth = serveFor(t, filepath.Join(dir, "cluster"), dsn, c.flags...)

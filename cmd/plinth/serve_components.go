@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"time"
 
 	"github.com/plinth-io/plinth/server"
 	"github.com/plinth-io/plinth/server/components"
@@ -13,6 +14,9 @@ import (
 // makeComponents makes the components of --cluster. It is nil without the tag cluster, which releases are built with: linked
 // components cost nothing while they are off, but compiling them takes minutes, which tests and lint need not wait for.
 var makeComponents func(components.Config) ([]controllers.Component, error)
+
+// clusterCommitDelay is --lease-commit-delay with --cluster, unless it is given: nearly all that an idle cluster writes are renewals.
+const clusterCommitDelay = time.Second
 
 // componentOptions say which components run inside.
 type componentOptions struct {

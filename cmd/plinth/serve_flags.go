@@ -66,7 +66,7 @@ func (o *serveOptions) databaseFlags() []Flag {
 		{Name: "keep-file", Set: text(&o.keep.file, ""), DropIn: dropIn{lacks: true},
 			Help: "`file` with rules as in --keep, one on each line; # begins a comment"},
 		ttl,
-		leaseCommitDelayFlag(period(&c.LeaseCommitDelay, 0), "how long the renewal of a Lease may wait, and its answer with it, to be written together with other changes; at most 5s, and a tenth of the Lease's duration; 0: not at all"),
+		leaseCommitDelayFlag(period(&c.LeaseCommitDelay, 0), "how long the renewal of a Lease may wait, and its answer with it, to be written together with other changes; at most 5s, and a tenth of the Lease's duration; 0: not at all; with --cluster 1s by default"),
 	}
 }
 

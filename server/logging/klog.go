@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -49,13 +50,17 @@ type libraries struct {
 // request are in its answer, too, and a client could fill the log with them. Errors of leader
 // election come every two seconds while the database is away, and errors of decryption each time that
 // an object is tried again: the log says both already. The garbage collector says with two errors that it
-// goes on before it knows all objects, as it does on a slow machine.
+// goes on before it knows all objects, as it does on a slow machine. Controllers of --cluster that are ahead of their
+// informers try again, a thousand times while a large Deployment grows.
 var unimportant = []string{
 	"Couldn't parse request", "failed to decrypt data", "Failed to convert options while estimating work",
 	"Error initially creating lease lock", "Error retrieving lease lock", "Failed to update lease",
 	"error retrieving resource lock", "Failed to update lock",
 	"Unable to sync caches", "timed out waiting for dependency graph builder sync during GC sync",
 }
+
+// unimportantWithin are parts of such errors.
+var unimportantWithin = []string{" is not as new as written version: "}
 
 // unhandled is what upstream calls errors that have only a text of their own.
 const unhandled = "Unhandled Error"
@@ -94,10 +99,10 @@ func (l *libraries) errorLevel(err error, message string) slog.Level {
 	if message == unhandled && err != nil {
 		message = err.Error()
 	}
-	for _, prefix := range unimportant {
-		if strings.HasPrefix(message, prefix) {
-			return slog.LevelDebug
-		}
+	begins := func(part string) bool { return strings.HasPrefix(message, part) }
+	contains := func(part string) bool { return strings.Contains(message, part) }
+	if slices.ContainsFunc(unimportant, begins) || slices.ContainsFunc(unimportantWithin, contains) {
+		return slog.LevelDebug
 	}
 	return l.errors
 }

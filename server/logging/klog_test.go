@@ -32,6 +32,7 @@ func TestLibraries(t *testing.T) {
 	klog.ErrorS(errors.New("no key"), "failed to decrypt data")
 	klog.ErrorS(nil, "Unable to sync caches", "controller", "garbage collector")
 	klog.ErrorS(errors.New("timed out waiting for dependency graph builder sync during GC sync"), "Unhandled Error")
+	klog.ErrorS(errors.New(`sync "default/web" failed with read version: 1132 is not as new as written version: 1523 for group resource pods`), "Unhandled Error")
 	if out.Len() > 0 {
 		t.Errorf("logged %s", out)
 	}
