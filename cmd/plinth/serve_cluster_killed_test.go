@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/plinth-io/plinth/bench/torture"
 	"github.com/plinth-io/plinth/dialects/logtest"
 )
 
@@ -32,6 +33,7 @@ func TestClusterKilled(t *testing.T) {
 		r.await("all are ready", func(s appsv1.DeploymentStatus) bool { return s.AvailableReplicas == rollingReplicas })
 		next := first
 		if d.Name != "sqlite" {
+			must(t, torture.CopyAuthority(first.dir, filepath.Join(dir, "second")))
 			next = serve("second")
 		}
 		r.roll()
