@@ -56,10 +56,12 @@ func TestAddonsKubeProxy(t *testing.T) {
 		if config.DetectLocalMode != mode || config.ClusterCIDR != ranges || config.ClientConnection.Kubeconfig != "/etc/kube-proxy/kubeconfig" {
 			t.Errorf("configuration: %+v", config)
 		}
-		client, err := clientcmd.RESTConfigFromKubeConfig([]byte(files["kubeconfig"]))
+		client, err := clientcmd.Load([]byte(files["kubeconfig"]))
 		must(t, err)
-		if client.Host != "https://plinth.example.com:6443" || client.BearerTokenFile == "" || client.CAFile == "" {
-			t.Errorf("kubeconfig: %s, %s, %s", client.Host, client.BearerTokenFile, client.CAFile)
+		const mounted = "/var/run/secrets/kubernetes.io/serviceaccount/"
+		cluster, user := usedBy(client)
+		if cluster.Server != "https://plinth.example.com:6443" || user.TokenFile != mounted+"token" || cluster.CertificateAuthority != mounted+"ca.crt" {
+			t.Errorf("kubeconfig: %+v, token in %q", cluster, user.TokenFile)
 		}
 	}
 }

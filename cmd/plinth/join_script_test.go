@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
 )
@@ -132,11 +133,18 @@ func TestJoinLine(t *testing.T) {
 
 func (m *aMachine) checkBootstrap(t *testing.T, s *joinScript) {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(m.root, "etc/kubernetes/bootstrap-kubelet.conf"))
+	config, err := clientcmd.LoadFromFile(filepath.Join(m.root, "etc/kubernetes/bootstrap-kubelet.conf"))
 	must(t, err)
-	if config.Host != s.server || config.BearerToken != s.token || config.CAFile != "/etc/kubernetes/pki/ca.crt" {
-		t.Errorf("bootstrap kubeconfig: %s, token %q, %s", config.Host, config.BearerToken, config.CAFile)
+	cluster, user := usedBy(config)
+	if cluster.Server != s.server || user.Token != s.token || cluster.CertificateAuthority != "/etc/kubernetes/pki/ca.crt" {
+		t.Errorf("bootstrap kubeconfig: %+v, token %q", cluster, user.Token)
 	}
+}
+
+// usedBy returns what the current context of a kubeconfig names.
+func usedBy(config *clientcmdapi.Config) (*clientcmdapi.Cluster, *clientcmdapi.AuthInfo) {
+	context := config.Contexts[config.CurrentContext]
+	return config.Clusters[context.Cluster], config.AuthInfos[context.AuthInfo]
 }
 
 func (m *aMachine) checkConfiguration(t *testing.T, resolv string) {
