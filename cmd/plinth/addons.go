@@ -55,6 +55,7 @@ type addonValues struct {
 
 func newAddons() *cobra.Command {
 	var q addonsQuery
+	var flags *flagTable
 	cmd := &cobra.Command{
 		Use:   "addons [kube-proxy] [coredns]",
 		Short: "Print manifests of kube-proxy and CoreDNS",
@@ -63,15 +64,15 @@ func newAddons() *cobra.Command {
   plinth addons coredns --cluster-dns 10.96.0.10`,
 		ValidArgsFunction: values(addonNames...),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := q.check(args); err != nil {
+			if err := cmp.Or(flags.check(), q.check(args)); err != nil {
 				return err
 			}
 			return q.run(cmd, args)
 		},
 	}
-	addInOrder(cmd, append([]Flag{
+	flags = addInOrder(cmd, append([]Flag{
 		serverFlag(&q.server, nodeServerHelp),
-		{Name: "cluster-cidr", Set: list(&q.clusterCIDR, nil), Help: "`CIDR` of the addresses of pods, as for serve; by default each node's own range"},
+		clusterCIDRFlag(&q.clusterCIDR, q.checkRanges, "`CIDR` of the addresses of pods, as for serve; by default each node's own range"),
 		clusterDNSFlag(&q.dns),
 		clusterDomainFlag(&q.domain),
 	}, q.clientFlags.flags()...)...)
@@ -84,10 +85,15 @@ func (q *addonsQuery) check(args []string) error {
 			return usagef("there is no addon %q: write %s", name, cmp.Or(nearest.Of(name, addonNames), strings.Join(addonNames, " or ")))
 		}
 	}
-	if err := components.CheckRanges(q.clusterCIDR, nil, components.Masks{}); err != nil {
-		return usagef("--cluster-cidr: %v", err)
-	}
 	return checkDomain(q.domain)
+}
+
+// checkRanges says what is wrong with --cluster-cidr.
+func (q *addonsQuery) checkRanges() string {
+	if err := components.CheckRanges(q.clusterCIDR, nil, components.Masks{}); err != nil {
+		return ": " + err.Error()
+	}
+	return ""
 }
 
 func (q *addonsQuery) run(cmd *cobra.Command, args []string) error {

@@ -34,7 +34,7 @@ var documentSettings = map[string]settings{
 	}},
 	// Nodes would not reach localhost, which stands for plinth.example.com otherwise.
 	"docs/cluster.md": {replaced: func(*testing.T) []string {
-		return []string{"node-1 --server https://plinth.example.com", "node-1 --server https://plinth.test", "addons --server https://plinth.example.com", "addons --server https://plinth.test"}
+		return []string{"worker-1 --server https://plinth.example.com", "worker-1 --server https://plinth.test", "addons --server https://plinth.example.com", "addons --server https://plinth.test"}
 	}},
 	"docs/etcd.md": {prelude: `
 export PLINTH_LISTEN_CLIENT_URLS=http://127.0.0.1:0

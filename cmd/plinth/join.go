@@ -56,7 +56,7 @@ func newJoinCommand() *cobra.Command {
 	addInOrder(cmd, append([]Flag{
 		serverFlag(&q.server, nodeServerHelp),
 		{Name: "ttl", Set: value(&q.ttl), Help: "how long the token is valid, such as 30m or 1d"},
-		{Name: "force", Set: boolean(&q.force, false), Help: "also if there is such a node, which then joins again"},
+		forceFlag(&q.force, "also if there is such a node, which then joins again"),
 		clusterDNSFlag(&q.dns),
 		clusterDomainFlag(&q.domain),
 		outputFlag(&q.output, "`format` to print in: script, for the script that is in the line; by default the line", "script"),
