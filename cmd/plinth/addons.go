@@ -34,9 +34,9 @@ const coreDNSRelease = "v1.14.6"
 const addonsHelp = `Print the manifests of kube-proxy and CoreDNS, or of one of them, for kubectl apply.
 
 kube-proxy leads traffic to Services on each node, and CoreDNS answers for their names. The manifests
-fit the server that the kubeconfig names: its URL, its range of Services and its release. Addresses of
-pods are those of each node (podCIDR) unless --cluster-cidr names all of them; nodes have them with
-plinth serve --cluster-cidr.`
+fit the server that the kubeconfig names, by its URL and its range of Services, and have the images of
+this release of Kubernetes. Addresses of pods are those of each node (podCIDR) unless --cluster-cidr
+names all of them; nodes have them with plinth serve --cluster-cidr.`
 
 // addonsQuery is the command's flags.
 type addonsQuery struct {

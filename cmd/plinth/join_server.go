@@ -25,7 +25,7 @@ const (
 )
 
 func clusterDNSFlag(address *net.IP) Flag {
-	return Flag{Name: "cluster-dns", Set: ip(address, nil).showing(""), Help: clusterDNSHelp}
+	return Flag{Name: "cluster-dns", Set: ip(address, nil), Help: clusterDNSHelp}
 }
 
 func clusterDomainFlag(domain *string) Flag {
