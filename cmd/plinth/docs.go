@@ -146,7 +146,7 @@ func defaultOf(f *pflag.Flag) string {
 	if list, ok := f.Value.(pflag.SliceValue); ok {
 		value = strings.Join(list.GetSlice(), ",")
 	}
-	if value == "" || f.Value.Type() == "bool" && value == "false" {
+	if value == "" || value == "<nil>" || f.Value.Type() == "bool" && value == "false" {
 		return ""
 	}
 	return "`" + value + "`"

@@ -133,7 +133,7 @@ func TestDocumentIndex(t *testing.T) {
 
 // foreignFlags are those of other programs that documents name without the program: of kubelet,
 // kube-controller-manager, kube-scheduler, k3s, etcdctl, docker and install.sh.
-var foreignFlags = []string{"bootstrap-kubeconfig", "cacert", "cert", "client-ca-file", "datastore-endpoint", "dest-cacert", "dest-cert", "dest-insecure-transport", "dest-key", "key", "kube-api-burst", "kube-api-qps", "prefix", "public-key", "service-account-private-key-file", "token", "ulimit", "use-service-account-credentials"}
+var foreignFlags = []string{"bootstrap-kubeconfig", "cacert", "cert", "client-ca-file", "datastore-endpoint", "dest-cacert", "dest-cert", "dest-insecure-transport", "dest-key", "key", "kube-api-burst", "kube-api-qps", "node-ip", "prefix", "public-key", "service-account-private-key-file", "token", "ulimit", "use-service-account-credentials"}
 
 var flagName = regexp.MustCompile(`--([a-z][a-z0-9-]*)`)
 

@@ -32,6 +32,10 @@ var documentSettings = map[string]settings{
 	"docs/backup.md": {serves: true, replaced: func(t *testing.T) []string {
 		return []string{"postgres://plinth@db.example.com/plinth", logtest.Postgres(t)}
 	}},
+	// Nodes would not reach localhost, which stands for plinth.example.com otherwise.
+	"docs/cluster.md": {replaced: func(*testing.T) []string {
+		return []string{"worker-1 --server https://plinth.example.com", "worker-1 --server https://plinth.test", "addons --server https://plinth.example.com", "addons --server https://plinth.test"}
+	}},
 	"docs/etcd.md": {prelude: `
 export PLINTH_LISTEN_CLIENT_URLS=http://127.0.0.1:0
 sqlite3 state.db <"$(readlink docs)/../dialects/kine/testdata/sqlite.sql"

@@ -1,18 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
-	clientrest "k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/plinth-io/plinth/cmd/plinth/past"
-	"github.com/plinth-io/plinth/server/logging"
 )
 
 // newHistoryCommands returns the commands that read and bring back the past. They need no more than a
@@ -42,28 +37,23 @@ func aboutMoment(cmd *cobra.Command, err error) error {
 
 // historyFlags are the flags of all these commands, named as kubectl's are.
 type historyFlags struct {
-	kubeconfig, context, dataDir string
-	namespace                    string
-	allNamespaces                bool
-	color                        string
-	noPager                      bool
+	clientFlags
+	namespace     string
+	allNamespaces bool
+	color         string
+	noPager       bool
 }
 
 // add gives a command its own flags, then these. With all it can look at all namespaces at once.
 func (q *historyFlags) add(cmd *cobra.Command, all bool, own ...Flag) {
 	namespace := namespaceFlag(&q.namespace, "`namespace` of the objects; by default that of the context")
 	namespace.Short, namespace.Complete = "n", q.completeNamespaces
-	context := contextFlag(&q.context)
-	context.Complete = q.completeContexts
 	flags := append(own, namespace)
 	if all {
 		flags = append(flags, Flag{Name: "all-namespaces", Short: "A", Set: boolean(&q.allNamespaces, false),
 			Help: "look at all namespaces, and at objects without a namespace"})
 	}
-	addInOrder(cmd, append(flags,
-		kubeconfigFlag(&q.kubeconfig),
-		context,
-		dataDirFlag(&q.dataDir, dataDirUsage),
+	addInOrder(cmd, append(append(flags, q.clientFlags.flags()...),
 		Flag{Name: "color", Set: text(&q.color, "auto"), Complete: values("auto", "always", "never"),
 			Help: "`when` to use colours: auto for a terminal, unless NO_COLOR is set; always, or never"},
 		Flag{Name: "no-pager", Set: boolean(&q.noPager, false),
@@ -76,18 +66,14 @@ func (q *historyFlags) client(cmd *cobra.Command) (*past.Client, string, error) 
 	if err := q.check(); err != nil {
 		return nil, "", err
 	}
-	logging.Libraries(logging.New(io.Discard, logging.Options{}), 0) // they log what errors say too
-	loader := q.loader(cmd)
-	config, err := loader.ClientConfig()
-	if clientcmd.IsEmptyConfig(err) {
-		return nil, "", noKubeconfig(cmp.Or(q.kubeconfig, namedDataDir(cmd)), "write --kubeconfig FILE, or start plinth serve in this directory first")
-	}
+	loader := q.loader(cmd, q.namespace)
+	config, err := q.config(cmd, loader)
 	if err != nil {
-		return nil, "", usagef("kubeconfig: %v", err)
+		return nil, "", err
 	}
 	var distrust func(error) error
-	if server, _, err := clientrest.DefaultServerUrlFor(config); err == nil {
-		distrust = (&statusClient{server: server, certificate: clientCertificate(config)}).distrust
+	if asked := askedBy(config); asked != nil {
+		distrust = asked.distrust
 	}
 	client, err := past.New(config, distrust)
 	if err != nil {
@@ -110,17 +96,6 @@ func (q *historyFlags) check() error {
 		return usagef("--all-namespaces and --namespace: write only one of them")
 	}
 	return nil
-}
-
-func (q *historyFlags) rules(cmd *cobra.Command) *clientcmd.ClientConfigLoadingRules {
-	return kubeconfigRules(cmp.Or(q.kubeconfig, namedDataDir(cmd)), dataDirOf(cmd, q.dataDir))
-}
-
-// loader reads the kubeconfig that the user means.
-func (q *historyFlags) loader(cmd *cobra.Command) clientcmd.ClientConfig {
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: q.context}
-	overrides.Context.Namespace = q.namespace
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(q.rules(cmd), overrides)
 }
 
 // object returns a client and the object that the arguments name. Its kind may be gone, if past is set.

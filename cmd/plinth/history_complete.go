@@ -1,7 +1,6 @@
 package main
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -9,15 +8,6 @@ import (
 
 	"github.com/plinth-io/plinth/cmd/plinth/past"
 )
-
-// completeContexts completes names of contexts in the kubeconfig.
-func (q *historyFlags) completeContexts(cmd *cobra.Command, _ []string, begun string) (names []string, _ cobra.ShellCompDirective) {
-	config, err := q.loader(cmd).RawConfig()
-	if err == nil {
-		names = slices.Sorted(maps.Keys(config.Contexts))
-	}
-	return beginning(names, begun), cobra.ShellCompDirectiveNoFileComp
-}
 
 func (q *historyFlags) completeNamespaces(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	return beginning(q.namesOf(cmd, "namespaces"), begun), cobra.ShellCompDirectiveNoFileComp

@@ -64,7 +64,7 @@ func newUndo() *cobra.Command {
 		toFlag(text(&q.to, ""), "`moment` whose state the object gets: 2h, 14:00, \"2006-01-02 15:04\", a revision, or ~2 for that before the last two changes", moments),
 		userFlag(&q.user, "`name` of the user whose changes are undone"),
 		sinceFlag(&q.since, "`moment` of the first of the user's changes that is undone"),
-		Flag{Name: "force", Set: boolean(&q.force, false), Help: "with --user: also undo objects that others have changed or created since"},
+		forceFlag(&q.force, "with --user: also undo objects that others have changed or created since"),
 		dryRunFlag(text(&q.dryRun, "none"), tryHelp, "none", "server"),
 		q.consent.yesFlag(),
 		q.results.flag(),

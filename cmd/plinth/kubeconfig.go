@@ -187,11 +187,17 @@ func (q *kubeconfigQuery) check() error {
 	if q.server == "" {
 		return nil
 	}
-	u, err := url.Parse(q.server)
+	_, err := parseServer(q.server)
+	return err
+}
+
+// parseServer reads the flag --server.
+func parseServer(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" || u.Host == "" {
-		return usagef("--server: %q: write a URL such as https://plinth.example.com:6443", q.server)
+		return nil, usagef("--server: %q: write a URL such as https://plinth.example.com:6443", text)
 	}
-	return nil
+	return u, nil
 }
 
 // findServer takes the server from the admin's kubeconfig, if none is named.

@@ -31,8 +31,8 @@ func (o *componentOptions) flags() []Flag {
 	return []Flag{
 		{Name: "cluster", Set: boolean(&o.on, false), DropIn: dropIn{lacks: true},
 			Help: "run kube-controller-manager and kube-scheduler inside, on one replica at a time: a whole control plane"},
-		{Name: "cluster-cidr", Set: list(&c.ClusterCIDR, nil), DropIn: dropIn{lacks: true}, Check: o.only(&c.ClusterCIDR),
-			Help: "`CIDR` of the addresses of pods, of which each node gets a part; for dual stack one of IPv4 and one of IPv6, separated by a comma; by default nodes get none; with --cluster"},
+		clusterCIDRFlag(&c.ClusterCIDR, o.only(&c.ClusterCIDR),
+			"`CIDR` of the addresses of pods, of which each node gets a part; for dual stack one of IPv4 and one of IPv6, separated by a comma; by default nodes get none; with --cluster"),
 		{Name: "kube-controller-manager-arg", Set: repeated(&c.ManagerArgs, nil), DropIn: dropIn{lacks: true}, Check: o.only(&c.ManagerArgs),
 			Help: "flag of kube-controller-manager, `name=value`, such as node-monitor-grace-period=20s; repeat it for more; with --cluster"},
 		{Name: "kube-scheduler-arg", Set: repeated(&c.SchedulerArgs, nil), DropIn: dropIn{lacks: true}, Check: o.only(&c.SchedulerArgs),

@@ -46,6 +46,15 @@ func simulateNodesFlag(n *int, byDefault int, help string) Flag {
 	}}
 }
 
+// clusterCIDRFlag has the addresses of pods.
+func clusterCIDRFlag(ranges *[]string, check func() string, help string) Flag {
+	return Flag{Name: "cluster-cidr", Set: list(ranges, nil), DropIn: dropIn{lacks: true}, Check: check, Help: help}
+}
+
+func forceFlag(force *bool, help string) Flag {
+	return Flag{Name: "force", Set: boolean(force, false), Help: help}
+}
+
 func databaseTimeoutFlag(d *time.Duration) Flag {
 	return Flag{Name: "database-timeout", Set: period(d, time.Minute), DropIn: dropIn{lacks: true},
 		Help: "how long to wait at the start for a database that cannot be reached, does not answer, or is locked"}

@@ -91,6 +91,29 @@ func (a *statusClient) unreachable(err error, instead string) error {
 	return &trustError{fmt.Sprintf("cannot trust the server at %s: %s; %s", a.server, oneLine(err), advice), err}
 }
 
+// askedBy returns what errors of requests with a kubeconfig are explained by; nil if it names no server.
+func askedBy(config *clientrest.Config) *statusClient {
+	server, _, err := clientrest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil
+	}
+	return &statusClient{server: server, certificate: clientCertificate(config)}
+}
+
+// explain says of an error of a request what to do about it. The API's own errors stay as they are.
+func (a *statusClient) explain(err error) error {
+	var detail *url.Error
+	switch {
+	case a == nil:
+		return err
+	case apierrors.IsUnauthorized(err):
+		return a.unauthorized()
+	case errors.As(err, &detail):
+		return a.unreachable(detail.Err, "--kubeconfig or --context")
+	}
+	return err
+}
+
 // distrust says of an error of a request whether client and server do not trust each other; nil if it is another one.
 func (a *statusClient) distrust(err error) error {
 	if apierrors.IsUnauthorized(err) {

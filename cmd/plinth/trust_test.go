@@ -70,6 +70,7 @@ func TestTrust(t *testing.T) {
 		for _, args := range [][]string{
 			{"status"}, {"backup", filepath.Join(t.TempDir(), "a.plinth")}, {"log"}, {"log", "configmaps/a"}, {"trash"}, {"blame", "configmaps/a"}, {"get", "configmaps/a", "--at", "1h"},
 			{"diff", "configmaps/a"}, {"undo", "configmaps/a", "--yes"}, {"undo", "--user", "ada", "--since", "1h", "--yes"}, {"undelete", "configmaps/a"}, {"forget", "configmaps/a", "--yes"},
+			{"join-command", "node-1", "--server", exampleServer}, {"addons", "coredns"},
 		} {
 			var stdout, stderr bytes.Buffer
 			code := run(append(args, "--kubeconfig", file), &stdout, &stderr)
