@@ -63,10 +63,10 @@ func (o *serveOptions) databaseFlags() []Flag {
 		memoryFlag((*memorySize)(&c.Memory), "`size` that the process keeps within, such as 512MiB: objects that do not fit are read from the database; by default nine tenths of what its container may use, else there is no bound"),
 		{Name: "keep", Set: repeated(&o.keep.rules, nil), For: &c.Keep, DropIn: dropIn{lacks: true},
 			Help: "which old versions of objects stay for reading the past, longer than --history: `rules` such as deployments.apps=90d for a time, configmaps=10 for a number of versions of each object, pods=7d/20 for both, *=7d for all other resources, secrets=0 for none; separate them by commas or repeat the flag; these rules replace those by default, " + keepByDefault + "; none: no old versions"},
-		{Name: "keep-file", Set: text(&o.keep.file, ""), DropIn: dropIn{lacks: true},
-			Help: "`file` with rules as in --keep, one on each line; # begins a comment"},
 		{Name: "keep-size", Set: value(&o.keep.size), For: &c.KeepSize, DropIn: dropIn{lacks: true},
 			Help: "`size` that the keys and values of all versions kept by --keep take at most, such as 1GiB: beyond it those go that would go first; 0: no bound; by default the larger of 256MiB and a tenth of what the objects take, but no bound with rules of your own in --keep or --keep-file"},
+		{Name: "keep-file", Set: text(&o.keep.file, ""), DropIn: dropIn{lacks: true},
+			Help: "`file` with rules as in --keep, one on each line; # begins a comment"},
 		ttl,
 		leaseCommitDelayFlag(period(&c.LeaseCommitDelay, 0), "how long the renewal of a Lease may wait, and its answer with it, to be written together with other changes; at most 5s, and a tenth of the Lease's duration; 0: not at all"),
 	}

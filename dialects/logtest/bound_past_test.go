@@ -1,6 +1,7 @@
 package logtest
 
 import (
+	"context"
 	"math"
 	"strings"
 	"testing"
@@ -12,8 +13,8 @@ import (
 // added returns the bytes of keys and values in past, row by row.
 func (l log) added() (bytes int64) {
 	l.t.Helper()
-	err := l.Freeze(l.t.Context(), func(z changelog.Frozen) error {
-		return z.Old(l.t.Context(), func(r *changelog.OldRow) error {
+	err := l.Freeze(context.Background(), func(z changelog.Frozen) error {
+		return z.Old(context.Background(), func(r *changelog.OldRow) error {
 			bytes += int64(len(r.Key) + len(r.Value))
 			return nil
 		})
@@ -27,7 +28,7 @@ func (l log) added() (bytes int64) {
 // noted returns the same as the log has noted it; -1 if it has not.
 func (l log) noted() int64 {
 	l.t.Helper()
-	s, err := l.Size(l.t.Context())
+	s, err := l.Size(context.Background())
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func (l log) wantNoted() {
 // bound makes one call of Bound.
 func (l log) bound(bytes int64, limit int) changelog.Compacted {
 	l.t.Helper()
-	c, err := l.Bound(l.t.Context(), bytes, limit)
+	c, err := l.Bound(context.Background(), bytes, limit)
 	if err != nil || c.Busy || c.Past != l.added() {
 		l.t.Fatalf("%+v, %v; %d bytes are there", c, err, l.added())
 	}
