@@ -70,5 +70,5 @@ func (c *compactor) tellShort(deleted, most int64) {
 		return
 	}
 	c.short = true
-	c.o.Log.Info("old versions of objects go before the rules of --keep say so, because they take more than --keep-size", "bytes", most)
+	c.o.Log.Info("old versions of objects take more than they may, so those that would go first go before their time", "mostBytes", most)
 }
