@@ -85,6 +85,11 @@ type Config struct {
 	// changelog.ParseRules. nil: none. Servers that share a database have the same rules.
 	Keep *changelog.Retention
 
+	// KeepSize is how many bytes the keys and values of the versions that Keep names take at most, together: beyond
+	// it those go that would go first. 0: there is no bound. Negative: the larger of 256 MiB and a tenth of what the
+	// keys and values of all objects take.
+	KeepSize int64
+
 	// LeaseCommitDelay is how long the renewal of a Lease, which changes nothing but its renewTime, may
 	// wait for other changes to share its transaction; at most 5 seconds, and no more than a tenth of
 	// the Lease's duration. The answer waits as long, so that nothing acknowledged is lost. All

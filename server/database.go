@@ -56,7 +56,7 @@ func openDatabase(ctx context.Context, c *Config, values sqlstore.Transformer, a
 	if err != nil {
 		return d, errors.Join(err, log.Close())
 	}
-	d.store, err = object.Open(ctx, log, boundTo(c.Memory, sqlstore.Options{History: c.History, Retention: c.Keep, Transformer: values, Author: rest.Own, Check: deciding.Check, Log: c.Log}))
+	d.store, err = object.Open(ctx, log, boundTo(c.Memory, sqlstore.Options{History: c.History, Retention: c.Keep, RetentionBytes: c.KeepSize, Transformer: values, Author: rest.Own, Check: deciding.Check, Log: c.Log}))
 	if err != nil {
 		return d, errors.Join(fmt.Errorf("open database: %w", err), log.Close())
 	}

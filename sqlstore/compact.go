@@ -40,6 +40,7 @@ type compactor struct {
 	target int64     // newest revision known to be older than the history
 	failed time.Time // since when compaction fails; zero if it works
 	fit    fit       // of the old versions to the rules
+	short  bool      // old versions have gone before their time, because there were too many
 }
 
 type compactRequest struct {
@@ -130,7 +131,7 @@ func (c *compactor) run() {
 		select {
 		case <-ticker.C:
 			c.state.dropIndexes(time.Now())
-			c.logCompaction(errors.Join(c.compactHistory(c.o.History), c.trimPast()))
+			c.logCompaction(errors.Join(c.compactHistory(c.o.History), c.trimPast(), c.boundPast()))
 		case <-hurry.C:
 			if errors.Is(c.log.Condition(), changelog.ErrFull) {
 				c.logCompaction(c.compactHistory(min(c.o.History, fullHistory)))

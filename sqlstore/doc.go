@@ -78,8 +78,8 @@
 // table, past, which nothing reads that serves the present. Past and History read both tables. What is
 // known of the past is exact: a key's versions have no holes, since older ones go with a version that is
 // lost; and for each resource the table kept has the revision from which on its state is known. The
-// compactor trims what has expired, and fits what is there to other rules (past.go). Forget removes the
-// old versions of one key.
+// compactor trims what has expired, fits what is there to other rules (past.go), and deletes what would expire
+// first if there is too much of it (pastbound.go). Forget removes the old versions of one key.
 //
 // # Rewinding
 //

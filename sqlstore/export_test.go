@@ -96,3 +96,6 @@ const (
 	PollBytes = pollBytes
 	LogPolls  = logPolls
 )
+
+// ShareOf is shareOf.
+func ShareOf(objects int64) int64 { return shareOf(objects) }

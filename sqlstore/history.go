@@ -70,16 +70,30 @@ func (s *Store) Incarnation(key string) (created, changed int64) {
 	return 0, 0
 }
 
-// Reach says from which moment on the log has all changes (Unix milliseconds; 0: it has had all since it was
-// made), how long old versions stay there, and the rule by which those of a key stay longer.
-func (s *Store) Reach(ctx context.Context, key string) (since int64, history time.Duration, rule changelog.Rule, kept bool, err error) {
-	if s.o.Retention != nil {
-		rule, kept = s.o.Retention.Of(key)
+// Reach is how far back old versions of some objects are there, and why no further.
+type Reach struct {
+	Revision int64         // from which on all changes are there
+	Since    int64         // its time in Unix milliseconds; 0: all changes since the log was made are there
+	History  time.Duration // how long all old versions stay
+	Kept     bool          // those of these objects stay longer, by Rule
+	Rule     changelog.Rule
+	Rules    []changelog.Rule // all
+	Most     int64            // bytes of all old versions that stay longer; 0: any number
+}
+
+// Reach returns that of the objects of the resource with a prefix.
+func (s *Store) Reach(ctx context.Context, prefix string) (r Reach, err error) {
+	r = Reach{Revision: s.Floor(), History: s.o.History, Rules: s.o.Retention.Rules(), Most: s.stats.keptBound.Load()}
+	if r.Rule, r.Kept = s.o.Retention.Of(prefix); r.Kept {
+		from, to := changelog.RangeOf(prefix)
+		if r.Revision, err = s.log.KnownFrom(ctx, from, to); err != nil {
+			return r, err
+		}
 	}
-	if floor := s.Floor(); floor > 0 {
-		_, since, err = s.log.Time(ctx, floor)
+	if r.Revision > 0 {
+		_, r.Since, err = s.log.Time(ctx, r.Revision)
 	}
-	return since, s.o.History, rule, kept, err
+	return r, err
 }
 
 // RevisionAt returns the newest revision that was committed at or before a moment (Unix milliseconds),

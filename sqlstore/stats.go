@@ -39,6 +39,7 @@ type Stats struct {
 	Compacted     int64                        // rows deleted from the log by this process
 	Kept          int64                        // of these, old versions that Options.Retention keeps
 	Trimmed       int64                        // old versions deleted by this process that were kept no longer
+	KeptBound     int64                        // bytes of old versions that stay at most; 0: any number
 	Outages       int64                        // times that the database could not be used
 	SetBacks      int64                        // times that the database was found set back
 	LostWrites    int64                        // acknowledged writes that were gone then, as far as this process knew them
@@ -54,6 +55,7 @@ type counters struct {
 	headReads, watchReads, compactedDeleted atomic.Int64
 	headNanos, outages                      atomic.Int64
 	kept, trimmed, valueReads               atomic.Int64
+	keptBound                               atomic.Int64
 	setBacks, lostWrites                    atomic.Int64
 }
 
@@ -82,6 +84,7 @@ func (s *Store) Stats() Stats {
 		Compacted:     s.stats.compactedDeleted.Load(),
 		Kept:          s.stats.kept.Load(),
 		Trimmed:       s.stats.trimmed.Load(),
+		KeptBound:     s.stats.keptBound.Load(),
 		SetBacks:      s.stats.setBacks.Load(),
 		LostWrites:    s.stats.lostWrites.Load(),
 		Usable:        s.health.healthy() == nil,

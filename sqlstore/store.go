@@ -21,6 +21,9 @@ type Options struct {
 	History time.Duration
 	// Retention says which old versions of objects stay readable for longer, by Past; nil: none do.
 	Retention *changelog.Retention
+	// RetentionBytes bounds the keys and values of old versions that Retention keeps: beyond it those go that would
+	// go first anyway. 0: there is no bound. BoundByShare: see there.
+	RetentionBytes int64
 	// CompactEvery is the pause between two looks of the compactor; History/10 within [1s, 1m].
 	CompactEvery time.Duration
 	// WindowBytes bounds the recent events kept in memory for watches; 32 MiB.

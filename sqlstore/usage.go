@@ -12,14 +12,18 @@ func (s *Store) Usage() map[string]Usage {
 	maps := s.state.copyNamed()
 	all := make(map[string]Usage, len(maps))
 	for name, m := range maps {
-		u := Usage{Objects: m.Len()}
-		m.Scan(func(key string, e *Entry) bool {
-			u.Bytes += int64(len(key) + e.size())
-			return true
-		})
-		all[name] = u
+		all[name] = usageOf(m)
 	}
 	return all
+}
+
+func usageOf(m *entryMap) Usage {
+	u := Usage{Objects: m.Len()}
+	m.Scan(func(key string, e *Entry) bool {
+		u.Bytes += int64(len(key) + e.size())
+		return true
+	})
+	return u
 }
 
 // copyNamed copies the state of all resources that have objects.

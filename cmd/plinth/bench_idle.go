@@ -22,7 +22,8 @@ The command starts plinths by itself: without --dsn, on SQLite on the disk of th
 and on the servers that PLINTH_TEST_POSTGRES and PLINTH_TEST_MYSQL name, if these are set. On a server
 it creates scratch databases and drops them at the end. Name the process of the database server in
 --pid, as sqlite, postgres or mysql are called, such as postgres=4711; the processes that it has
-started count, too.
+started count, too. These plinths keep old versions as plinth serve does by default; the variable
+PLINTH_KEEP=none measures without.
 
 Servers of the Kubernetes API on etcd or kine are measured beside them, with --kubeconfig, and --pid
 for the processes that write. What the command creates there is called plinth-bench-…, and is

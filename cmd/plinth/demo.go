@@ -76,7 +76,10 @@ func (o *demoOptions) run(cmd *cobra.Command, flags *flagTable) error {
 	}
 	c, out := &o.serve.config, cmd.OutOrStdout()
 	o.serve.components.on, o.serve.privileged, c.LeaseCommitDelay = true, true, clusterCommitDelay
-	var err error
+	err := o.serve.keep.apply(c)
+	if err != nil {
+		return err
+	}
 	if c.Components, err = o.serve.components.make(flags, c); err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func (o *serveOptions) run(cmd *cobra.Command, flags *flagTable) error {
 		return err
 	}
 	var err error
-	if o.config.Keep, err = o.keep.parse(); err != nil {
+	if err = o.keep.apply(&o.config); err != nil {
 		return err
 	}
 	if o.config.Components, err = o.components.make(flags, &o.config); err != nil {

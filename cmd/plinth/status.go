@@ -69,8 +69,10 @@ type databaseStatus struct {
 	Floor     *int64 `json:"floor,omitempty"`
 	Bytes     *int64 `json:"bytes,omitempty"`
 	FreeBytes *int64 `json:"freeBytes,omitempty"`
-	Dead      *int64 `json:"deadRows,omitempty"` // of Rows: old versions, which compaction deletes
-	Kept      *int64 `json:"keptRows,omitempty"` // by --keep
+	Dead      *int64 `json:"deadRows,omitempty"`       // of Rows: old versions, which compaction deletes
+	Kept      *int64 `json:"keptRows,omitempty"`       // by --keep
+	KeptBytes *int64 `json:"keptBytes,omitempty"`      // of their keys and values, if they are bounded
+	KeptBound *int64 `json:"keptBytesBound,omitempty"` // by --keep-size
 	Usable    *bool  `json:"usable,omitempty"`
 
 	CompactionBehind *float64 `json:"compactionBehindSeconds,omitempty"`

@@ -192,6 +192,9 @@ func (s *status) takeStatus(text []byte) error {
 	}
 	if d.Size != nil {
 		s.Database.Rows, s.Database.Dead, s.Database.Kept, s.Database.Bytes = &d.Rows, &d.Dead, &d.Kept, &d.Bytes
+		if d.KeptBound > 0 {
+			s.Database.KeptBytes, s.Database.KeptBound = d.KeptBytes, &d.KeptBound
+		}
 		if d.Free > 0 {
 			s.Database.FreeBytes = &d.Free
 		}

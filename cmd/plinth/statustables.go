@@ -117,6 +117,9 @@ func (d *databaseStatus) keptText() string {
 	if d.Kept == nil || *d.Kept == 0 {
 		return ""
 	}
+	if d.KeptBytes != nil && d.KeptBound != nil {
+		return fmt.Sprintf("; --keep keeps %d more, %s of at most %s", *d.Kept, bytesText(*d.KeptBytes), bytesText(*d.KeptBound))
+	}
 	return fmt.Sprintf("; --keep keeps %d more", *d.Kept)
 }
 

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 }
 
 // writeForever appends batches of five and prints the last revision of each that was
-// acknowledged.
+// acknowledged. Old versions move to past, and go when they are too many.
 func writeForever(dsn string) error {
 	l, err := dialects.Open(context.Background(), dsn, dialects.Options{})
 	if err != nil {
@@ -45,8 +45,11 @@ func writeForever(dsn string) error {
 			last[j] = a.Results[j].Revision
 		}
 		fmt.Println(last[4])
-		if i%50 == 49 {
-			if _, err := l.Compact(context.Background(), last[4]-100, 200, nil); err != nil {
+		if i%10 == 9 {
+			if _, err := l.Compact(context.Background(), last[4]-20, 200, daysAndSecrets); err != nil {
+				return err
+			}
+			if _, err := l.Bound(context.Background(), 1000, 10); err != nil {
 				return err
 			}
 			if err := l.Reclaim(context.Background()); err != nil {
@@ -69,6 +72,9 @@ func TestKill(t *testing.T) {
 		t.Logf("acknowledged %d, head %d", acknowledged, head)
 		if head < acknowledged || head%5 != 0 || head > acknowledged+5 {
 			t.Errorf("head %d after %d was acknowledged", head, acknowledged)
+		}
+		if noted, added := l.noted(), l.added(); noted != added || noted == 0 {
+			t.Errorf("%d bytes of old versions are noted, and %d are there", noted, added)
 		}
 		if rows := l.state(first, end, head); len(rows) != 5 || rows[4].Revision != head {
 			t.Errorf("state %+v", forget(rows))

@@ -80,7 +80,7 @@ func (m *retentionModel) operate() {
 	m.l.t.Helper()
 	ctx, now := context.Background(), time.Now().Add(time.Duration(m.r.IntN(40)-20)*time.Hour).UnixMilli()
 	var err error
-	switch op := m.r.IntN(40); {
+	switch op := m.r.IntN(42); {
 	case op < 22:
 		m.write()
 	case op < 32:
@@ -91,11 +91,16 @@ func (m *retentionModel) operate() {
 		_, err = m.l.Refit(ctx, m.retention, m.r.Int64N(m.head()+1), 1+m.r.IntN(30))
 	case op < 38:
 		_, err = m.l.Forget(ctx, m.key())
-	case op < 39 && m.r.IntN(3) == 0:
+	case op < 40:
+		_, err = m.l.Bound(ctx, 1000+m.r.Int64N(4000), 1+m.r.IntN(20))
+	case op < 41 && m.r.IntN(3) == 0:
 		m.retention = retentions[m.r.IntN(len(retentions))]
 	}
 	if err != nil {
 		m.l.t.Fatal(err)
+	}
+	if m.l.noted() >= 0 {
+		m.l.wantNoted()
 	}
 }
 

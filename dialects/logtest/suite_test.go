@@ -196,6 +196,9 @@ func (l log) check() {
 		}
 		head, at, last[r.Key] = r.Revision, r.At, r
 	}
+	if l.noted() >= 0 {
+		l.wantNoted()
+	}
 }
 
 // within runs f and fails if it has not come back in time; generous, for busy machines.

@@ -98,10 +98,10 @@ func compact(ctx context.Context, tx *txn, through int64, limit int, retention *
 	if c.Deleted, err = sweep(ctx, tx, c.Swept, upto); err != nil {
 		return c, err
 	}
-	c.Swept = upto
-	if _, err := tx.ExecContext(ctx, `UPDATE meta SET value = ? WHERE name = 'swept'`, c.Swept); err != nil {
+	if err := noteSwept(ctx, tx, c.Swept, upto, retention); err != nil {
 		return c, err
 	}
+	c.Swept = upto
 	// Another replica may have raised the floor since it was read.
 	if c.Floor, err = tx.lock(ctx); err != nil {
 		return c, err
@@ -109,6 +109,16 @@ func compact(ctx context.Context, tx *txn, through int64, limit int, retention *
 	c.Floor = max(c.Floor, upto)
 	_, err = tx.ExecContext(ctx, `UPDATE meta SET value = ? WHERE name = 'floor'`, c.Floor)
 	return c, err
+}
+
+// noteSwept notes how far the sweep came. If the bytes of past were known before, they still are, unless
+// nothing moves there any more.
+func noteSwept(ctx context.Context, tx *txn, before, now int64, retention *changelog.Retention) error {
+	_, err := tx.ExecContext(ctx, `UPDATE meta SET value = ? WHERE name = 'swept'`, now)
+	if err == nil && retention != nil {
+		_, err = tx.ExecContext(ctx, `UPDATE meta SET value = ? WHERE name = 'past_swept' AND CAST(value AS SIGNED) = ?`, now, before)
+	}
+	return err
 }
 
 // sweep deletes what the rows in (swept, upto] superseded, then tombstones among them.

@@ -62,12 +62,7 @@ func (l historian) past(ctx context.Context, from, to string, revision int64, li
 // checkKnown refuses a revision of which something in the range may be missing. What is known only
 // becomes less: if it is enough now, it was when the rows were read.
 func (l historian) checkKnown(ctx context.Context, from, to string, revision int64) error {
-	var k changelog.Known
-	err := l.db.QueryRowContext(ctx, `
-		SELECT (SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor'),
-		       COALESCE((SELECT lost FROM kept WHERE prefix = ''), -1),
-		       COALESCE((SELECT MAX(lost) FROM kept WHERE prefix = ? OR prefix >= ? AND prefix < ? AND prefix <> ''), 0)`,
-		[]byte(changelog.ResourceOf(from)), []byte(from), []byte(to)).Scan(&k.Floor, &k.Since, &k.Lost)
+	k, err := l.known(ctx, from, to)
 	if err != nil {
 		return err
 	}
@@ -81,4 +76,23 @@ func (l historian) checkKnown(ctx context.Context, from, to string, revision int
 		return err
 	}
 	return k.Check(revision)
+}
+
+// known reads what is known of all keys in a range.
+func (l historian) known(ctx context.Context, from, to string) (k changelog.Known, err error) {
+	err = l.db.QueryRowContext(ctx, `
+		SELECT (SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor'),
+		       COALESCE((SELECT lost FROM kept WHERE prefix = ''), -1),
+		       COALESCE((SELECT MAX(lost) FROM kept WHERE prefix = ? OR prefix >= ? AND prefix < ? AND prefix <> ''), 0)`,
+		[]byte(changelog.ResourceOf(from)), []byte(from), []byte(to)).Scan(&k.Floor, &k.Since, &k.Lost)
+	return k, err
+}
+
+// KnownFrom returns the revision from which on the keys in a range are known.
+func (l historian) KnownFrom(ctx context.Context, from, to string) (int64, error) {
+	k, err := l.known(ctx, from, to)
+	if err != nil {
+		return 0, fmt.Errorf("read how far back the past is known: %w", l.classify(err))
+	}
+	return k.From(), nil
 }

@@ -81,10 +81,10 @@ func oldRows(ctx context.Context, tx *txn, swept, upto int64) (old []changelog.O
 
 // insertPast copies rows from log to past. They are a table of constants that is joined to log by its
 // primary key.
-func insertPast(ctx context.Context, tx *txn, rows []changelog.Old) (int64, error) {
-	args := make([]any, 0, 4*len(rows))
-	for _, o := range rows {
-		args = append(args, o.ID, o.UntilID, o.UntilAt, o.Expires)
+func insertPast(ctx context.Context, tx *txn, rows []changelog.Old) (kept int64, err error) {
+	args, ids := make([]any, 0, 4*len(rows)), make([]any, len(rows))
+	for i, o := range rows {
+		args, ids[i] = append(args, o.ID, o.UntilID, o.UntilAt, o.Expires), o.ID
 	}
 	r, err := tx.ExecContext(ctx, `
 		INSERT INTO past (id, `+"`key`, create_id, deleted, `at`"+`, until_id, until_at, expires, author, audit_id, value)
@@ -94,7 +94,10 @@ func insertPast(ctx context.Context, tx *txn, rows []changelog.Old) (int64, erro
 	if err != nil {
 		return 0, err
 	}
-	return r.RowsAffected()
+	if kept, err = r.RowsAffected(); err != nil {
+		return 0, err
+	}
+	return kept, addPast(ctx, tx, 1, ids)
 }
 
 // beyond adds what n rows in past of each key leave no room for.
@@ -145,6 +148,9 @@ func lose(ctx context.Context, tx *txn, lost []changelog.Cut) (deleted int64, er
 		return 0, err
 	}
 	for chunk := range slices.Chunk(ids, deleteStep) {
+		if err := addPast(ctx, tx, -1, chunk); err != nil {
+			return 0, err
+		}
 		r, err := tx.ExecContext(ctx, `DELETE FROM past WHERE id IN (?`+strings.Repeat(`, ?`, len(chunk)-1)+`)`, chunk...)
 		if err != nil {
 			return 0, err

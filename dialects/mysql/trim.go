@@ -38,6 +38,9 @@ func trim(ctx context.Context, tx *txn, retention *changelog.Retention, now int6
 		if _, err := tx.ExecContext(ctx, `DELETE FROM kept`); err != nil {
 			return 0, err
 		}
+		if err := forgetPastData(ctx, tx); err != nil {
+			return 0, err
+		}
 		r, err := tx.ExecContext(ctx, `DELETE FROM past ORDER BY id LIMIT ?`, limit)
 		if err != nil {
 			return 0, err

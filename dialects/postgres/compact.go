@@ -52,15 +52,24 @@ func compact(ctx context.Context, tx pgx.Tx, through int64, limit int, retention
 	if c.Deleted, err = sweep(ctx, tx, c.Swept, upto); err != nil {
 		return c, err
 	}
-	c.Swept = upto
-	if _, err := tx.Exec(ctx, `UPDATE meta SET value = $1::bigint::text WHERE name = 'swept'`, c.Swept); err != nil {
+	if err := noteSwept(ctx, tx, c.Swept, upto, retention); err != nil {
 		return c, err
 	}
+	c.Swept = upto
 	err = tx.QueryRow(ctx, `
 		UPDATE meta SET value = greatest(value::bigint, $1::bigint)::text
 		WHERE name = 'floor'
 		RETURNING value::bigint`, upto).Scan(&c.Floor)
 	return c, err
+}
+
+// noteSwept notes how far the sweep came. If the bytes of past were known before, they still are, unless
+// nothing moves there any more.
+func noteSwept(ctx context.Context, tx pgx.Tx, before, now int64, retention *changelog.Retention) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE meta SET value = $2::bigint::text
+		WHERE name = 'swept' OR name = 'past_swept' AND value = $1::bigint::text AND $3`, before, now, retention != nil)
+	return err
 }
 
 // sweep deletes what the rows in (swept, upto] superseded, then tombstones among them.

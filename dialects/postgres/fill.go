@@ -79,5 +79,8 @@ func (f *filler) End(ctx context.Context, e changelog.Ending) error {
 			return err
 		}
 	}
+	if err := forgetPastData(ctx, f.tx); err != nil {
+		return err
+	}
 	return setMarks(ctx, f.tx, e.Marks)
 }

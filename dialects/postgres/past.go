@@ -101,3 +101,18 @@ func scanPast(row pgx.CollectableRow) (r changelog.HistoryRow, err error) {
 	err = row.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Size)
 	return r, err
 }
+
+// KnownFrom returns the revision from which on the keys in a range are known.
+func (l historian) KnownFrom(ctx context.Context, from, to string) (int64, error) {
+	var k changelog.Known
+	err := l.pool.QueryRow(ctx, `
+		SELECT floor.value::bigint, coalesce(since.lost, -1),
+		       coalesce((SELECT max(lost) FROM kept WHERE prefix = $1 OR prefix >= $2 AND prefix < $3 AND prefix <> ''), 0)
+		FROM meta AS floor
+		LEFT JOIN kept AS since ON since.prefix = ''
+		WHERE floor.name = 'floor'`, bound(changelog.ResourceOf(from)), bound(from), bound(to)).Scan(&k.Floor, &k.Since, &k.Lost)
+	if err != nil {
+		return 0, fmt.Errorf("read how far back the past is known: %w", l.classify(err))
+	}
+	return k.From(), nil
+}

@@ -75,18 +75,26 @@ func oldRows(ctx context.Context, tx pgx.Tx, swept, upto int64) (old []changelog
 }
 
 // insertPast copies rows from log to past.
-func insertPast(ctx context.Context, tx pgx.Tx, rows []changelog.Old) (int64, error) {
+func insertPast(ctx context.Context, tx pgx.Tx, rows []changelog.Old) (kept int64, err error) {
 	var id, untilID, untilAt, expires []int64
 	for _, o := range rows {
 		id, untilID = append(id, o.ID), append(untilID, o.UntilID)
 		untilAt, expires = append(untilAt, o.UntilAt), append(expires, o.Expires)
 	}
-	done, err := tx.Exec(ctx, `
-		INSERT INTO past (id, key, create_id, deleted, at, until_id, until_at, expires, author, audit_id, value)
-		SELECT l.id, l.key, l.create_id, l.deleted, l.at, r.until_id, r.until_at, r.expires, l.author, l.audit_id, l.value
-		FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) AS r (id, until_id, until_at, expires)
-		CROSS JOIN LATERAL (SELECT * FROM log WHERE log.id = r.id LIMIT 1) AS l`, id, untilID, untilAt, expires)
-	return done.RowsAffected(), err
+	err = tx.QueryRow(ctx, `
+		WITH moved AS (
+			INSERT INTO past (id, key, create_id, deleted, at, until_id, until_at, expires, author, audit_id, value)
+			SELECT l.id, l.key, l.create_id, l.deleted, l.at, r.until_id, r.until_at, r.expires, l.author, l.audit_id, l.value
+			FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) AS r (id, until_id, until_at, expires)
+			CROSS JOIN LATERAL (SELECT * FROM log WHERE log.id = r.id LIMIT 1) AS l
+			RETURNING octet_length(key) + octet_length(value) AS bytes
+		), total AS (
+			SELECT count(*) AS rows, coalesce(sum(bytes), 0)::bigint AS bytes FROM moved
+		), noted AS (
+			UPDATE meta SET value = (value::bigint + (SELECT bytes FROM total))::text WHERE name = 'past_bytes'
+		)
+		SELECT rows FROM total`, id, untilID, untilAt, expires).Scan(&kept)
+	return kept, err
 }
 
 // beyond adds what n rows in past of each key leave no room for.
@@ -119,14 +127,22 @@ func lose(ctx context.Context, tx pgx.Tx, lost []changelog.Cut) (deleted int64, 
 	for i, c := range lost {
 		keys[i], ids[i] = c.Key, c.ID
 	}
-	done, err := tx.Exec(ctx, `
-		DELETE FROM past WHERE id = ANY (ARRAY(
-			SELECT p.id
-			FROM unnest($1::text[], $2::bigint[]) AS c (key, id)
-			CROSS JOIN LATERAL (
-				SELECT o.id FROM past AS o
-				WHERE o.key = c.key AND o.id <= c.id
-				ORDER BY o.id LIMIT 1000000000) AS p))`, keys, ids)
+	err = tx.QueryRow(ctx, `
+		WITH gone AS (
+			DELETE FROM past WHERE id = ANY (ARRAY(
+				SELECT p.id
+				FROM unnest($1::text[], $2::bigint[]) AS c (key, id)
+				CROSS JOIN LATERAL (
+					SELECT o.id FROM past AS o
+					WHERE o.key = c.key AND o.id <= c.id
+					ORDER BY o.id LIMIT 1000000000) AS p))
+			RETURNING octet_length(key) + octet_length(value) AS bytes
+		), total AS (
+			SELECT count(*) AS rows, coalesce(sum(bytes), 0)::bigint AS bytes FROM gone
+		), noted AS (
+			UPDATE meta SET value = (value::bigint - (SELECT bytes FROM total))::text WHERE name = 'past_bytes'
+		)
+		SELECT rows FROM total`, keys, ids).Scan(&deleted)
 	if err != nil {
 		return 0, err
 	}
@@ -139,5 +155,5 @@ func lose(ctx context.Context, tx pgx.Tx, lost []changelog.Cut) (deleted int64, 
 		INSERT INTO kept (prefix, lost)
 		SELECT * FROM unnest($1::text[], $2::bigint[])
 		ON CONFLICT (prefix) DO UPDATE SET lost = greatest(kept.lost, excluded.lost)`, prefixes, revisions)
-	return done.RowsAffected(), err
+	return deleted, err
 }

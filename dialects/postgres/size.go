@@ -35,6 +35,9 @@ func (l source) Size(ctx context.Context) (s changelog.Size, err error) {
 	if err == nil && past >= 0 && past < countable { // an older version has none, which Inspect may meet
 		err = l.pool.QueryRow(ctx, `SELECT count(*) FROM past`).Scan(&s.Past)
 	}
+	if err == nil {
+		s.PastData, err = l.pastData(ctx)
+	}
 	s.Bytes += s.PastBytes
 	s.Free = -1
 	if err != nil {

@@ -44,6 +44,9 @@ func trim(ctx context.Context, tx pgx.Tx, retention *changelog.Retention, now in
 		if _, err := tx.Exec(ctx, `DELETE FROM kept`); err != nil {
 			return 0, err
 		}
+		if err := forgetPastData(ctx, tx); err != nil {
+			return 0, err
+		}
 		done, err := tx.Exec(ctx, `DELETE FROM past WHERE id = ANY (ARRAY(SELECT id FROM past ORDER BY id LIMIT $1::bigint))`, limit)
 		return done.RowsAffected(), err
 	}

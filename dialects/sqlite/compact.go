@@ -14,6 +14,8 @@ import (
 // predecessor with it: older ones went when the predecessor was swept. So the cost does
 // not depend on how long a key's history is.
 func (l compaction) Compact(ctx context.Context, through int64, limit int, retention *changelog.Retention) (changelog.Compacted, error) {
+	l.changesPast.Lock()
+	defer l.changesPast.Unlock()
 	var c changelog.Compacted
 	err := l.transact(ctx, func(w *writer) (err error) {
 		if l.held() {
@@ -61,14 +63,23 @@ func (w *writer) compact(through int64, limit int, retention *changelog.Retentio
 		return c, err
 	}
 	w.wrote.rows += int(superseded + tombstones)
-	c.Swept, c.Floor, c.Deleted = upto, max(c.Floor, upto), superseded+tombstones
-	if _, err := w.exec(`UPDATE meta SET value = ? WHERE name = 'swept'`, strconv.FormatInt(c.Swept, 10)); err != nil {
+	if err := w.noteSwept(c.Swept, upto, retention); err != nil {
 		return c, err
 	}
+	c.Swept, c.Floor, c.Deleted = upto, max(c.Floor, upto), superseded+tombstones
 	if _, err := w.exec(`UPDATE meta SET value = ? WHERE name = 'floor'`, strconv.FormatInt(c.Floor, 10)); err != nil {
 		return c, err
 	}
 	return c, w.turn()
+}
+
+// noteSwept notes how far the sweep came. If the bytes of past were known before, they still are, unless
+// nothing moves there any more.
+func (w *writer) noteSwept(before, now int64, retention *changelog.Retention) error {
+	_, err := w.exec(`
+		UPDATE meta SET value = CAST(?2 AS TEXT)
+		WHERE name = 'swept' OR name = 'past_swept' AND value = CAST(?1 AS TEXT) AND ?3`, before, now, retention != nil)
+	return err
 }
 
 // stepEnd returns where a step ends that looks at limit rows after an id, but for those above through.

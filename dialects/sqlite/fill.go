@@ -113,5 +113,8 @@ func (f *filler) End(_ context.Context, e changelog.Ending) error {
 			return err
 		}
 	}
+	if err := f.w.forgetPastData(); err != nil {
+		return err
+	}
 	return f.w.setMarks(e.Marks)
 }

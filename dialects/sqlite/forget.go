@@ -18,6 +18,8 @@ func (l compaction) Forget(ctx context.Context, key string) (removed int64, err 
 	if l.kind != changelog.KindAPI {
 		return 0, fmt.Errorf("forget %s: %w", key, changelog.ErrKind)
 	}
+	l.changesPast.Lock()
+	defer l.changesPast.Unlock()
 	for more := true; more && err == nil; {
 		err = l.transact(ctx, func(w *writer) error {
 			if _, err := w.exec(`PRAGMA secure_delete = ON`); err != nil {

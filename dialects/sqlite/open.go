@@ -63,6 +63,8 @@ type database struct {
 	holds     atomic.Int64 // how many readers need that nothing is compacted; see hold
 	writer    chan *writer // holds the writer while no caller writes
 
+	changesPast sync.Mutex // held by who changes table past; taken before the writer
+
 	checkpoints checkpointer
 
 	// Of a file; nil in memory. The locks are held for as long as the log is open.

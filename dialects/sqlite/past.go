@@ -65,12 +65,7 @@ func (l historian) past(ctx context.Context, from, to string, revision int64, li
 // checkKnown refuses a revision of which something in the range may be missing. What is known only
 // becomes less: if it is enough now, it was when the rows were read.
 func (l historian) checkKnown(ctx context.Context, from, to string, revision int64) error {
-	var k changelog.Known
-	err := l.reads.QueryRowContext(ctx, `
-		SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'),
-		       coalesce((SELECT lost FROM kept WHERE prefix = ''), -1),
-		       coalesce((SELECT max(lost) FROM kept WHERE prefix = ?1 OR prefix >= ?2 AND prefix < ?3 AND prefix <> ''), 0)`,
-		changelog.ResourceOf(from), from, to).Scan(&k.Floor, &k.Since, &k.Lost)
+	k, err := l.known(ctx, from, to)
 	if err != nil {
 		return err
 	}
@@ -83,4 +78,23 @@ func (l historian) checkKnown(ctx context.Context, from, to string, revision int
 		return err
 	}
 	return k.Check(revision)
+}
+
+// known reads what is known of all keys in a range.
+func (l historian) known(ctx context.Context, from, to string) (k changelog.Known, err error) {
+	err = l.reads.QueryRowContext(ctx, `
+		SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'),
+		       coalesce((SELECT lost FROM kept WHERE prefix = ''), -1),
+		       coalesce((SELECT max(lost) FROM kept WHERE prefix = ?1 OR prefix >= ?2 AND prefix < ?3 AND prefix <> ''), 0)`,
+		changelog.ResourceOf(from), from, to).Scan(&k.Floor, &k.Since, &k.Lost)
+	return k, err
+}
+
+// KnownFrom returns the revision from which on the keys in a range are known.
+func (l historian) KnownFrom(ctx context.Context, from, to string) (int64, error) {
+	k, err := l.known(ctx, from, to)
+	if err != nil {
+		return 0, fmt.Errorf("read how far back the past is known: %w", classify(err))
+	}
+	return k.From(), nil
 }

@@ -80,11 +80,22 @@ func (w *writer) insertPast(rows []changelog.Old) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return w.exec(`
+	kept, bytes, err := w.count(`
 		INSERT INTO past (id, key, create_id, deleted, at, until_id, until_at, expires, author, audit_id, value)
 		SELECT l.id, l.key, l.create_id, l.deleted, l.at, e.value ->> 1, e.value ->> 2, e.value ->> 3, l.author, l.audit_id, l.value
 		FROM json_each(?) AS e
-		CROSS JOIN log AS l ON l.id = e.value ->> 0`, string(values))
+		CROSS JOIN log AS l ON l.id = e.value ->> 0
+		RETURNING octet_length(key) + octet_length(value)`, string(values))
+	if err != nil {
+		return 0, err
+	}
+	return kept, w.addPast(bytes)
+}
+
+// count runs a statement that returns a number of bytes for each row that it changes, and adds them up.
+func (w *writer) count(query string, args ...any) (rows, bytes int64, err error) {
+	err = w.each(query, args, func(row []int64) { rows, bytes = rows+1, bytes+row[0] })
+	return rows, bytes, err
 }
 
 // beyond adds what n rows in past of each key leave no room for.
@@ -117,13 +128,19 @@ func (w *writer) lose(lost []changelog.Cut) (deleted int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	deleted, err = w.exec(`
+	deleted, bytes, err := w.count(`
 		DELETE FROM past WHERE id IN (
 			SELECT p.id
 			FROM json_each(?) AS e
-			CROSS JOIN past AS p INDEXED BY past_key_id ON p.key = e.value ->> 0 AND p.id <= e.value ->> 1)`, string(list))
+			CROSS JOIN past AS p INDEXED BY past_key_id ON p.key = e.value ->> 0 AND p.id <= e.value ->> 1)
+		RETURNING octet_length(key) + octet_length(value)`, string(list))
 	if err != nil {
 		return 0, err
+	}
+	if deleted > 0 {
+		if err := w.addPast(-bytes); err != nil {
+			return 0, err
+		}
 	}
 	w.wrote.rows += int(deleted)
 	for prefix, revision := range changelog.Lost(lost) {

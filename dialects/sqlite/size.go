@@ -20,7 +20,7 @@ func (l source) Size(ctx context.Context) (s changelog.Size, err error) {
 	if err != nil {
 		return s, fmt.Errorf("read size: %w", classify(err))
 	}
-	s.Bytes, s.Free = pages*page, -1
+	s.Bytes, s.Free, s.PastData = pages*page, -1, -1
 	if err := l.pastSize(ctx, &s); err != nil {
 		return s, fmt.Errorf("read size: %w", classify(err))
 	}
@@ -53,6 +53,9 @@ func (l source) pastSize(ctx context.Context, s *changelog.Size) error {
 	var there bool
 	err := l.reads.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'past')`).Scan(&there)
 	if err != nil || !there {
+		return err
+	}
+	if s.PastData, err = l.pastData(ctx); err != nil {
 		return err
 	}
 	return l.reads.QueryRowContext(ctx, `

@@ -12,6 +12,8 @@ import (
 // Trim deletes rows of past that have expired. It looks whether there are any before it keeps others
 // from writing.
 func (l compaction) Trim(ctx context.Context, retention *changelog.Retention, now int64, limit int) (c changelog.Compacted, err error) {
+	l.changesPast.Lock()
+	defer l.changesPast.Unlock()
 	var due bool
 	if retention == nil {
 		err = l.reads.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM past) OR EXISTS (SELECT 1 FROM kept)`).Scan(&due)
@@ -42,6 +44,9 @@ func (w *writer) trim(retention *changelog.Retention, now int64, limit int) (int
 		if _, err := w.exec(`DELETE FROM kept`); err != nil {
 			return 0, err
 		}
+		if err := w.forgetPastData(); err != nil {
+			return 0, err
+		}
 		deleted, err := w.exec(`DELETE FROM past WHERE id IN (SELECT id FROM past ORDER BY id LIMIT ?)`, limit)
 		w.wrote.rows = int(deleted)
 		return deleted, err
@@ -59,6 +64,8 @@ func (w *writer) trim(retention *changelog.Retention, now int64, limit int) (int
 
 // Refit gives rows of past another expiry.
 func (l compaction) Refit(ctx context.Context, retention *changelog.Retention, after int64, limit int) (changelog.Compacted, error) {
+	l.changesPast.Lock()
+	defer l.changesPast.Unlock()
 	c := changelog.Compacted{Swept: after}
 	err := l.transact(ctx, func(w *writer) error {
 		if l.pastHeld() {

@@ -7,4 +7,7 @@ const (
 	PartBytes = partBytes
 )
 
-var NextRows = nextRows
+var (
+	NextRows   = nextRows
+	WhyNotKept = whyNotKept
+)

@@ -13,6 +13,7 @@ var (
 	databaseRows  = desc("plinth_log_rows", "Rows of the log, history included; of a large table on a database server its estimate.")
 	keptRows      = desc("plinth_kept_rows", "Old versions that --keep keeps; in a large table on a database server its estimate.")
 	keptBytes     = desc("plinth_kept_bytes", "Bytes that these old versions take, with their indexes; an estimate (SQLite).")
+	keptData      = desc("plinth_kept_data_bytes", "Bytes of the keys and values of these old versions, which --keep-size bounds; 0 while nothing does.")
 	databaseBytes = desc("plinth_database_bytes", "Bytes that the database takes: the log and what is kept, with their indexes, and of SQLite the write-ahead log.")
 	databaseFree  = desc("plinth_database_free_bytes", "Bytes that are free on the database's file system, where that is known (SQLite).")
 	certificate   = desc("plinth_certificate_expiration_seconds", "End of a certificate in the data directory, in seconds since 1970.", "name")
@@ -62,6 +63,7 @@ func (d *Database) Describe(out chan<- *prometheus.Desc) {
 	out <- databaseRows
 	out <- keptRows
 	out <- keptBytes
+	out <- keptData
 	out <- databaseBytes
 	out <- databaseFree
 }
@@ -75,6 +77,7 @@ func (d *Database) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(databaseRows, prometheus.GaugeValue, float64(size.Rows))
 	out <- prometheus.MustNewConstMetric(keptRows, prometheus.GaugeValue, float64(size.Past))
 	out <- prometheus.MustNewConstMetric(keptBytes, prometheus.GaugeValue, float64(size.PastBytes))
+	out <- prometheus.MustNewConstMetric(keptData, prometheus.GaugeValue, float64(max(0, size.PastData)))
 	out <- prometheus.MustNewConstMetric(databaseBytes, prometheus.GaugeValue, float64(size.Bytes))
 	if size.Free >= 0 {
 		out <- prometheus.MustNewConstMetric(databaseFree, prometheus.GaugeValue, float64(size.Free))

@@ -15,12 +15,12 @@ func TestDatabase(t *testing.T) {
 	asked, fail := 0, error(nil)
 	d := NewDatabase(func(context.Context) (changelog.Size, error) {
 		asked++
-		return changelog.Size{Rows: 7, Past: 20, PastBytes: 512, Bytes: 4096, Free: 1 << 30}, fail
+		return changelog.Size{Rows: 7, Past: 20, PastBytes: 512, PastData: 300, Bytes: 4096, Free: 1 << 30}, fail
 	})
 	m := New()
 	m.Register(d)
 	for range 5 {
-		wantLines(t, scrape(m), "plinth_log_rows 7", "plinth_kept_rows 20", "plinth_kept_bytes 512", "plinth_database_bytes 4096", "plinth_database_free_bytes 1.073741824e+09")
+		wantLines(t, scrape(m), "plinth_log_rows 7", "plinth_kept_rows 20", "plinth_kept_bytes 512", "plinth_kept_data_bytes 300", "plinth_database_bytes 4096", "plinth_database_free_bytes 1.073741824e+09")
 	}
 	if asked != 1 {
 		t.Errorf("five scrapes asked the database %d times", asked)

@@ -38,6 +38,7 @@ var (
 		{desc("plinth_index_bytes", "About what these indexes take in memory."), func(s *sqlstore.Stats) float64 { return float64(s.IndexBytes) }},
 		{desc("plinth_state_bytes", "About what objects take in memory, if that is bounded."), func(s *sqlstore.Stats) float64 { return float64(s.StateBytes) }},
 		{desc("plinth_state_away_objects", "Objects whose values are not in memory."), func(s *sqlstore.Stats) float64 { return float64(s.Away) }},
+		{desc("plinth_kept_bound_bytes", "Bytes of the keys and values of old versions that --keep keeps at most, by --keep-size; 0: any number."), func(s *sqlstore.Stats) float64 { return float64(s.KeptBound) }},
 		{desc("plinth_snapshots", "Past states kept for paginated lists."), func(s *sqlstore.Stats) float64 { return float64(s.Snapshots) }},
 	}
 

@@ -58,11 +58,14 @@ type Database struct {
 
 // Size is what the database takes.
 type Size struct {
-	Rows  int64 `json:"rows"`
-	Dead  int64 `json:"deadRows"` // old versions and tombstones, which compaction deletes when the history has passed
-	Kept  int64 `json:"keptRows"` // by --keep
-	Bytes int64 `json:"bytes"`
-	Free  int64 `json:"freeBytes,omitempty"`
+	Rows int64 `json:"rows"`
+	Dead int64 `json:"deadRows"` // old versions and tombstones, which compaction deletes when the history has passed
+	Kept int64 `json:"keptRows"` // by --keep
+	// KeptBytes are those of the keys and values of these rows; nil: they are not added up, because nothing bounds them.
+	KeptBytes *int64 `json:"keptBytes,omitempty"`
+	KeptBound int64  `json:"keptBytesBound,omitempty"` // by --keep-size
+	Bytes     int64  `json:"bytes"`
+	Free      int64  `json:"freeBytes,omitempty"`
 }
 
 // Replica is a server of the database.
@@ -172,7 +175,10 @@ func (s *Source) database(stats *sqlstore.Stats) Database {
 		}
 	}
 	if size, known := s.Size.Now(); known {
-		d.Size = &Size{Rows: size.Rows, Dead: max(0, size.Rows-current), Kept: size.Past, Bytes: size.Bytes, Free: max(0, size.Free)}
+		d.Size = &Size{Rows: size.Rows, Dead: max(0, size.Rows-current), Kept: size.Past, KeptBound: stats.KeptBound, Bytes: size.Bytes, Free: max(0, size.Free)}
+		if size.PastData >= 0 {
+			d.Size.KeptBytes = &size.PastData
+		}
 	}
 	return d
 }

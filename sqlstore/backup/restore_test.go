@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -155,6 +156,13 @@ func backAndForth(t *testing.T, source changelog.Source, to logtest.Dialect, his
 	}
 	if history {
 		samePast(t, source, target, head)
+	}
+	data := int64(0)
+	for _, r := range old {
+		data += int64(len(r.Key) + len(r.Value))
+	}
+	if c, err := target.Bound(t.Context(), math.MaxInt64, 1); err != nil || c.Past != data {
+		t.Errorf("old versions of %d bytes are counted as %d, %v", data, c.Past, err)
 	}
 	if of, err := changelog.CopiedFrom(t.Context(), target, source.ClusterID()); err != nil || !of {
 		t.Errorf("the target does not know where its objects come from: %v", err)

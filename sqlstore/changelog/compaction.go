@@ -20,6 +20,17 @@ type Compaction interface {
 	// Busy is that of Compact.
 	Trim(ctx context.Context, retention *Retention, now int64, limit int) (Compacted, error)
 
+	// Bound deletes rows of past, those that expire first and what goes with them, while its keys and values have
+	// more than so many bytes; at most limit and in one transaction. Past > bytes asks for another call.
+	// Busy is that of Compact.
+	//
+	// The number of bytes is in the table meta, and changes with past in one transaction, so that nobody has to
+	// add the rows up: past may have millions. A file's size would not do, because a table on a server does not
+	// shrink. It is added up only if it is not known: at the first call, and when a version of plinth that
+	// knows nothing of it has compacted. It has the revision up to which compaction had looked beside it, by which that
+	// shows.
+	Bound(ctx context.Context, bytes int64, limit int) (Compacted, error)
+
 	// Refit gives rows of past with id > after, at most limit, the expiry that retention gives them, and
 	// deletes those that are too many; in one transaction. Swept is the last of them, or after if
 	// there were none. Busy is that of Compact.
@@ -56,5 +67,6 @@ type Compacted struct {
 	Swept   int64 // all rows up to here were looked at
 	Deleted int64 // rows deleted by this call
 	Kept    int64 // of these, rows that moved to past
+	Past    int64 // after Bound, bytes of the keys and values in past
 	Busy    bool  // another replica is compacting; nothing was done
 }

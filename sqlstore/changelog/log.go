@@ -109,6 +109,10 @@ type Historian interface {
 	// their values in their place, and no origins.
 	Past(ctx context.Context, from, to string, revision int64, limit int) ([]HistoryRow, error)
 
+	// KnownFrom returns the revision from which on all changes of the keys in [from, to) and all their states
+	// are known.
+	KnownFrom(ctx context.Context, from, to string) (int64, error)
+
 	// OldValues returns the values of rows by id, at most MostOldValues, also of those in past. Rows that
 	// are not there are left out.
 	OldValues(ctx context.Context, ids []int64) (map[int64][]byte, error)

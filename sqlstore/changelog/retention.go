@@ -90,6 +90,7 @@ type Old struct {
 	UntilID int64
 	UntilAt int64
 	Expires int64 // of a row that is kept, Unix milliseconds
+	Bytes   int64 // of its key and value, if that was asked for
 }
 
 // Never is the Old.Expires of a row that stays: the end of the year 9999, in Unix milliseconds.
@@ -191,6 +192,26 @@ type Known struct {
 	Since  int64 // from which revision on past is in use, negative if it is not
 	Lost   int64 // the highest revision that superseded a version that is lost
 	Oldest int64 // revision of the oldest version of the key, if the range is of one; 0: none
+}
+
+// From returns the revision from which on the range's states and changes are known.
+func (k Known) From() int64 {
+	if k.Since < 0 {
+		return k.Floor
+	}
+	return min(k.Floor, max(k.Since, k.Lost))
+}
+
+// Excess returns those of the rows, which are in the order in which they go, that have to go for bytes to be
+// no more than limit.
+func Excess(rows []Old, bytes, limit int64) []Old {
+	for i := range rows {
+		if bytes <= limit {
+			return rows[:i]
+		}
+		bytes -= rows[i].Bytes
+	}
+	return rows
 }
 
 // Check returns ErrCompacted if the range's state at a revision may not be known.

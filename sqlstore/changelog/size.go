@@ -10,6 +10,9 @@ type Size struct {
 	// Past is the same of the table past, with the old versions that are kept, and PastBytes are its
 	// bytes with its indexes; of SQLite an estimate.
 	Past, PastBytes int64
+	// PastData are the bytes of the keys and values in past, which Compaction.Bound bounds; -1 if they were not
+	// added up.
+	PastData int64
 	// Bytes on disk, or in memory, of both tables with their indexes; of SQLite the whole database
 	// with its write-ahead log. Space of deleted rows that was not given back is in it.
 	Bytes int64
