@@ -30,7 +30,6 @@ func TestClusterKilled(t *testing.T) {
 		first := serve("first")
 		r := &rolling{t: t, client: kubernetes.NewForConfigOrDie(first.config(t))}
 		r.create()
-		r.await("all are ready", func(s appsv1.DeploymentStatus) bool { return s.AvailableReplicas == rollingReplicas })
 		next := first
 		if d.Name != "sqlite" {
 			must(t, torture.CopyAuthority(first.dir, filepath.Join(dir, "second")))
@@ -61,18 +60,24 @@ type rolling struct {
 	client kubernetes.Interface
 }
 
-func (r *rolling) create() {
+// create makes the Deployment, whose pods may be changed before, and waits until all of them are ready.
+func (r *rolling) create(change ...func(*corev1.PodSpec)) {
 	r.t.Helper()
 	label := map[string]string{"app": "web"}
 	n := int32(rollingReplicas)
+	pod := corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/web:1"}}}
+	for _, f := range change {
+		f(&pod)
+	}
 	_, err := r.client.AppsV1().Deployments("default").Create(r.t.Context(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec: appsv1.DeploymentSpec{Replicas: &n, Selector: &metav1.LabelSelector{MatchLabels: label}, Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: label},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/web:1"}}},
+			Spec:       pod,
 		}},
 	}, metav1.CreateOptions{})
 	must(r.t, err)
+	r.await("all are ready", func(s appsv1.DeploymentStatus) bool { return s.AvailableReplicas == rollingReplicas })
 }
 
 func (r *rolling) roll() {
