@@ -23,7 +23,7 @@ func (n *Nodes) Working(ctx context.Context, f func(context.Context) error) erro
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	w, err := n.Watch(ctx, n.Count, func(i int) string { return "/api/v1/pods?fieldSelector=spec.nodeName%3D" + n.Name(i) }, func(i int, stream io.Reader) {
-		if err := n.work(ctx, i, stream); err != nil && ctx.Err() == nil {
+		if err := n.work(ctx, i, stream); ctx.Err() == nil {
 			cancel(fmt.Errorf("node %s: %w", n.Name(i), err))
 		}
 	})
@@ -48,7 +48,7 @@ func (n *Nodes) Working(ctx context.Context, f func(context.Context) error) erro
 	return nil
 }
 
-// work acts on the events of one node's pods until the stream ends.
+// work acts on the events of one node's pods until the stream ends, and returns why that was.
 func (n *Nodes) work(ctx context.Context, node int, stream io.Reader) error {
 	events := json.NewDecoder(bufio.NewReaderSize(stream, 64<<10))
 	for {
