@@ -78,17 +78,27 @@ func (c *compactor) trimPast() error {
 	if err := c.refitPast(); err != nil || !c.fit.done {
 		return err
 	}
+	return c.deletePast(func(now time.Time) (done changelog.Compacted, more bool, err error) {
+		done, err = c.log.Trim(c.ctx, c.o.Retention, now.UnixMilli(), trimStep)
+		if more = !done.Busy && done.Deleted >= trimStep; err == nil && !more {
+			c.fit.emptied = c.o.Retention == nil && !done.Busy
+		}
+		return done, more, err
+	})
+}
+
+// deletePast calls a step that deletes old versions for as long as there are more, and gives their space back.
+func (c *compactor) deletePast(step func(now time.Time) (done changelog.Compacted, more bool, err error)) error {
 	deleted := int64(0)
 	for {
 		begin := time.Now()
-		done, err := c.log.Trim(c.ctx, c.o.Retention, begin.UnixMilli(), trimStep)
+		done, more, err := step(begin)
 		if err != nil {
 			return err
 		}
 		deleted += done.Deleted
 		c.stats.trimmed.Add(done.Deleted)
-		if done.Busy || done.Deleted < trimStep {
-			c.fit.emptied = c.o.Retention == nil && !done.Busy
+		if !more {
 			return c.reclaim(deleted)
 		}
 		if c.pause(time.Since(begin)) {

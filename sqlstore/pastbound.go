@@ -26,23 +26,11 @@ func (c *compactor) boundPast() error {
 		return err
 	}
 	c.stats.keptBound.Store(most)
-	deleted := int64(0)
-	for {
-		begin := time.Now()
-		done, err := c.log.Bound(c.ctx, most, trimStep)
-		if err != nil {
-			return err
-		}
-		deleted += done.Deleted
-		c.stats.trimmed.Add(done.Deleted)
+	return c.deletePast(func(time.Time) (done changelog.Compacted, more bool, err error) {
+		done, err = c.log.Bound(c.ctx, most, trimStep)
 		c.tellShort(done.Deleted, most)
-		if done.Busy || done.Past <= most || done.Deleted == 0 {
-			return c.reclaim(deleted)
-		}
-		if c.pause(time.Since(begin)) {
-			return changelog.ErrClosed
-		}
-	}
+		return done, !done.Busy && done.Past > most && done.Deleted > 0, err
+	})
 }
 
 // pastBound returns how many bytes of old versions may stay. It adds up the objects only if that matters.

@@ -72,7 +72,7 @@ func (d *deployed) path() string { return d.collection() + "/" + deploymentName 
 func (d *deployed) measure(ctx context.Context) (samples []figures.Sample, err error) {
 	before, known := measure.Spend(d.PIDs)
 	begun := time.Now()
-	if _, err := d.Clients[0].Do(ctx, http.MethodPost, d.collection(), d.object(1), nil); err != nil {
+	if _, err := d.Clients[0].Do(ctx, http.MethodPost, d.collection(), apiload.Deployment(deploymentName, 1), nil); err != nil {
 		return nil, err
 	}
 	if err := d.await(ctx, d.isReady(1)); err != nil {
@@ -146,10 +146,4 @@ func (d *deployed) isGone(ctx context.Context) (bool, error) {
 	var list bytes.Buffer
 	_, err := d.Clients[0].As("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", "").Do(ctx, http.MethodGet, d.namespace+"/pods?limit=1", nil, &list)
 	return !bytes.Contains(list.Bytes(), []byte(`"uid"`)), err
-}
-
-func (d *deployed) object(replicas int) []byte {
-	return fmt.Appendf(nil, `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":%q},"spec":{"replicas":%d,"selector":{"matchLabels":{"app":"bench"}},`+
-		`"template":{"metadata":{"labels":{"app":"bench"}},"spec":{"containers":[{"name":"main","image":"registry.example.com/team/image-01:v1.2.3","resources":{"requests":{"cpu":"10m","memory":"16Mi"}}}]}}}}`,
-		deploymentName, replicas)
 }

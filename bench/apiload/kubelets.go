@@ -22,7 +22,7 @@ const forEver = 24 * time.Hour
 func (n *Nodes) Working(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	w, err := n.Watch(ctx, n.Count, func(i int) string { return "/api/v1/pods?fieldSelector=spec.nodeName%3D" + n.Name(i) }, func(i int, stream io.Reader) {
+	w, err := n.Watch(ctx, n.Count, n.podsPath, func(i int, stream io.Reader) {
 		if err := n.work(ctx, i, stream); ctx.Err() == nil {
 			cancel(fmt.Errorf("node %s: %w", n.Name(i), err))
 		}

@@ -44,6 +44,11 @@ type lease struct {
 // Name is that of node i.
 func (n *Nodes) Name(i int) string { return fmt.Sprintf("%s%03d", n.Prefix, i) }
 
+// podsPath is that of the pods of node i.
+func (n *Nodes) podsPath(i int) string {
+	return "/api/v1/pods?fieldSelector=spec.nodeName%3D" + n.Name(i)
+}
+
 // leasePath is that of lease i.
 func (n *Nodes) leasePath(i int) (collection, name string) {
 	if i < n.Count {
@@ -95,7 +100,7 @@ func (n *Nodes) Watched(ctx context.Context, f func(context.Context) error) erro
 		"/api/v1/pods", "/api/v1/nodes", fmt.Sprintf(leasesPath, "kube-node-lease"),
 	}
 	for i := range n.Count {
-		paths = append(paths, "/api/v1/pods?fieldSelector=spec.nodeName%3D"+n.Name(i), "/api/v1/nodes?fieldSelector=metadata.name%3D"+n.Name(i))
+		paths = append(paths, n.podsPath(i), "/api/v1/nodes?fieldSelector=metadata.name%3D"+n.Name(i))
 	}
 	w, err := n.Watch(ctx, len(paths), func(i int) string { return paths[i] }, func(_ int, stream io.Reader) { _, _ = io.Copy(io.Discard, stream) })
 	if err != nil {

@@ -53,6 +53,15 @@ func IntField(object []byte, name string) int64 {
 	return n
 }
 
+// podContainers are those of all pods.
+const podContainers = `"containers":[{"name":"main","image":"registry.example.com/team/image-01:v1.2.3","resources":{"requests":{"cpu":"10m","memory":"16Mi"}}}]`
+
+// Deployment is one whose pods are scheduled.
+func Deployment(name string, replicas int) []byte {
+	return fmt.Appendf(nil, `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":%q},"spec":{"replicas":%d,"selector":{"matchLabels":{"app":"bench"}},`+
+		`"template":{"metadata":{"labels":{"app":"bench"}},"spec":{%s}}}}`, name, replicas, podContainers)
+}
+
 // Pod is one that wants to run on a node, or is to be scheduled if node is empty.
 func Pod(name, node string) []byte {
 	on := ""
@@ -60,7 +69,7 @@ func Pod(name, node string) []byte {
 		on = fmt.Sprintf(`"nodeName":%q,`, node)
 	}
 	return fmt.Appendf(nil, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"labels":{"app":"bench"}},`+
-		`"spec":{%s"containers":[{"name":"main","image":"registry.example.com/team/image-01:v1.2.3","resources":{"requests":{"cpu":"10m","memory":"16Mi"}}}]}}`, name, on)
+		`"spec":{%s%s}}`, name, on, podContainers)
 }
 
 // PodStatus is a patch of a pod's status.

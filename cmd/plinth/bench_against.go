@@ -72,7 +72,7 @@ func (b *benchAgainstFlags) check(both *measure.Options) (err error) {
 		return err
 	}
 	if makeComponents == nil && len(b.o.DSNs) > 0 && apibench.NeedsCluster(b.only) {
-		return usagef("--only: this plinth was built without kube-controller-manager and kube-scheduler, which deployments need; use the plinth of a release, or write --dsn none")
+		return usagef("--only: " + withoutComponents + ", which deployments need; use the plinth of a release, or write --dsn none")
 	}
 	return nil
 }

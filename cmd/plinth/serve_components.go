@@ -15,6 +15,9 @@ import (
 // components cost nothing while they are off, but compiling them takes minutes, which tests and lint need not wait for.
 var makeComponents func(components.Config) ([]controllers.Component, error)
 
+// withoutComponents is what a plinth without them says of what needs them.
+const withoutComponents = "this plinth was built without kube-controller-manager and kube-scheduler"
+
 // clusterCommitDelay is --lease-commit-delay with --cluster, unless it is given: nearly all that an idle cluster writes are renewals.
 const clusterCommitDelay = time.Second
 
@@ -72,7 +75,7 @@ func (o *componentOptions) make(flags *flagTable, c *server.Config) (all []contr
 
 func (o *componentOptions) makeCluster(flags *flagTable, c *server.Config) ([]controllers.Component, error) {
 	if makeComponents == nil {
-		return nil, usagef("this plinth was built without kube-controller-manager and kube-scheduler; releases have both, and so has what make build-cluster builds")
+		return nil, usagef(withoutComponents + "; releases have both, and so has what make build-cluster builds")
 	}
 	o.config.ServiceCIDR = c.ServiceClusterIPRange
 	if len(o.config.ServiceCIDR) == 0 {
