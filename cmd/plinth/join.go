@@ -161,7 +161,7 @@ func (q *joinQuery) admit(cmd *cobra.Command, config *clientrest.Config, client 
 	if err != nil {
 		return err
 	}
-	if err := token.check(cmd.Context(), config); err != nil {
+	if err := token.check(cmd.Context(), config, acceptedWithin); err != nil {
 		gone := token.delete(context.WithoutCancel(cmd.Context()), client)
 		if gone != nil {
 			tell(cmd, "the Secret %s of the token stays: %v", token.secret(), gone)

@@ -104,15 +104,16 @@ var errNoTokens = errors.New("does not accept bootstrap tokens: start it with --
 // acceptedWithin is how long a server may take to know a new token: a kube-apiserver, or another replica, hears of it later.
 const acceptedWithin = 3 * time.Second
 
-// check asks the server who the token's user is.
-func (t *joinToken) check(ctx context.Context, config *clientrest.Config) error {
+// check asks the server who the token's user is, for so long. A request that has begun is not cut.
+func (t *joinToken) check(ctx context.Context, config *clientrest.Config, within time.Duration) error {
 	config = clientrest.AnonymousClientConfig(config)
 	config.BearerToken = t.text
+	config.QPS = -1 // the pauses below are the limit
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
 	}
-	err = wait.PollUntilContextTimeout(ctx, acceptedWithin/20, acceptedWithin, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, within/20, within, true, func(context.Context) (bool, error) {
 		review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 		if apierrors.IsUnauthorized(err) {
 			return false, nil
