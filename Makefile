@@ -17,7 +17,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 run: build ## build plinth and serve on https://127.0.0.1:6443, with SQLite in ./plinth-data
-	@./plinth serve
+	@./plinth serve --ui
 
 build: cc ## build ./plinth, quicker, without kube-controller-manager and kube-scheduler
 	@.ci/compile plinth ./cmd/plinth

@@ -83,6 +83,7 @@ func (o *demoOptions) run(cmd *cobra.Command, flags *flagTable) error {
 	if c.Components, err = o.serve.components.make(flags, c); err != nil {
 		return err
 	}
+	c.Page = uiPage(c.Authentication)
 	o.serve.begin(cmd.ErrOrStderr())
 	if o.serve.logging.Verbosity == 0 {
 		o.serve.logging.Dial.OnlyWarnings()

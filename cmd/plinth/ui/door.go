@@ -15,6 +15,10 @@ type Door interface {
 	enter(r *http.Request) (key string, config *clientrest.Config, err error)
 	// routes adds the paths of the door itself.
 	routes(s *Server)
+	// welcome shows somebody who is not known how to get in; false if there is nothing to show. err says why he is not.
+	welcome(w http.ResponseWriter, r *http.Request, err error) bool
+	// server is the address of the API, for people.
+	server(r *http.Request) string
 	// leave says where a visitor signs out; nothing if he cannot.
 	leave() string
 }

@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"errors"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 
@@ -92,6 +94,18 @@ func (l *Local) take(key string) bool {
 	}
 	return ok
 }
+
+// welcome goes on to where the key is taken.
+func (l *Local) welcome(w http.ResponseWriter, r *http.Request, err error) bool {
+	key := r.URL.Query().Get("key")
+	if r.Method != http.MethodGet || key == "" || !errors.Is(err, errSignIn) {
+		return false
+	}
+	http.Redirect(w, r, l.base+"signin?key="+url.QueryEscape(key), http.StatusFound)
+	return true
+}
+
+func (l *Local) server(*http.Request) string { return l.config.Host }
 
 func (l *Local) leave() string { return "" }
 

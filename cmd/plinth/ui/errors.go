@@ -89,11 +89,12 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, v *visit, err erro
 	if r.Context().Err() != nil {
 		return // nobody reads it
 	}
-	if errors.Is(err, errSignIn) && s.welcome(w, r) {
+	asPage := strings.Contains(r.Header.Get("Accept"), "text/html")
+	if asPage && (errors.Is(err, errSignIn) || apierrors.IsUnauthorized(err)) && s.door.welcome(w, r, err) {
 		return
 	}
 	e := explain(err)
-	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
+	if !asPage {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.WriteHeader(e.Code)
 		fmt.Fprintln(w, strings.TrimSpace(e.Title+": "+e.Text+" "+e.Advice))
@@ -104,16 +105,4 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, v *visit, err erro
 		return
 	}
 	v.show("error.html", page{Title: e.Title, Code: e.Code, Body: e})
-}
-
-// welcome shows somebody who is not known how to get in, if the page is asked for.
-func (s *Server) welcome(w http.ResponseWriter, r *http.Request) bool {
-	if r.Method != http.MethodGet || !strings.Contains(r.Header.Get("Accept"), "text/html") {
-		return false
-	}
-	if key := r.URL.Query().Get("key"); key != "" {
-		http.Redirect(w, r, s.base+"signin?key="+url.QueryEscape(key), http.StatusFound)
-		return true
-	}
-	return false
 }

@@ -7,7 +7,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientauth "k8s.io/client-go/kubernetes/typed/authentication/v1"
 
 	"github.com/plinth-io/plinth/cmd/plinth/past"
 )
@@ -121,8 +120,8 @@ func (c *connection) remember(v *visit) {
 			now.namespaces = append(now.namespaces, item.Name)
 		}
 	}
-	review, err := clientauth.New(c.rest).SelfSubjectReviews().Create(v.ctx(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	if err == nil {
+	var review authenticationv1.SelfSubjectReview
+	if v.post(&review, &review, "apis", "authentication.k8s.io", "v1", "selfsubjectreviews") == nil {
 		now.who = review.Status.UserInfo.Username
 	}
 	c.mu.Lock()

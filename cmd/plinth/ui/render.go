@@ -141,7 +141,7 @@ func showEntry(w http.ResponseWriter, address string) {
 func (v *visit) frame() *frame {
 	f := &frame{
 		v: v, Base: v.s.base, Namespace: v.namespace, At: v.atText, AtTime: v.at.Time,
-		Host: v.conn.host, Leave: v.s.door.leave(),
+		Host: v.s.door.server(v.r), Leave: v.s.door.leave(),
 	}
 	kinds, err := v.conn.served()
 	if err != nil {

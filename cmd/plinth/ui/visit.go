@@ -216,6 +216,23 @@ func (v *visit) get(out any, params url.Values, path ...string) error {
 	return json.Unmarshal(text, out)
 }
 
+// post sends an object to the API at a path, and reads the answer into out.
+func (v *visit) post(in, out any, path ...string) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	result := v.conn.rest.Post().AbsPath(path...).SetHeader("Content-Type", "application/json").Body(body).Do(v.ctx())
+	if err := result.Error(); err != nil {
+		return err
+	}
+	text, err := result.Raw()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, out)
+}
+
 // json answers with a value.
 func (v *visit) json(value any) error {
 	v.w.Header().Set("Content-Type", "application/json")

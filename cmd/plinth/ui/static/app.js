@@ -65,9 +65,6 @@ const plinth = (() => {
   }
 
   // theme
-  const stored = () => { try { return localStorage.getItem("plinth-theme"); } catch { return null; } };
-  const wanted = () => new URLSearchParams(location.search).get("theme") || stored() || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-  root.dataset.theme = wanted();
   $("#theme").addEventListener("click", () => {
     const next = root.dataset.theme === "dark" ? "light" : "dark";
     root.dataset.theme = next;
