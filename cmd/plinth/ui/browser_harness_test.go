@@ -18,6 +18,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	clientrest "k8s.io/client-go/rest"
+
+	"github.com/plinth-io/plinth/server/logging"
 )
 
 // axe is the script that finds what keeps people from using a page; see testdata/axe.
@@ -44,6 +46,7 @@ func startChromium() (context.Context, error) {
 }
 
 func TestMain(m *testing.M) {
+	logging.Libraries(logging.New(os.Stderr, logging.Options{}), 0)
 	code := m.Run()
 	endChromium()
 	os.Exit(code)
@@ -60,7 +63,7 @@ type tab struct {
 }
 
 // longest bounds what a test waits for in a browser.
-const longest = time.Minute
+const longest = 20 * time.Second
 
 // tabAt opens a browser at an address that lets it in to the page of a base.
 func tabAt(t *testing.T, base, address string) *tab {
@@ -134,15 +137,21 @@ func (b *tab) open(address string) {
 	play(b, chromedp.Navigate(address))
 }
 
-// wait waits until a script is true.
+// wait waits until a script is true, on whatever page the tab is by then.
 func (b *tab) wait(script string) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, longest)
 	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](script, chromedp.WithPollingInterval(30*time.Millisecond))); err != nil {
-		text, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText`))
-		b.Fatalf("%s: %v; the page is\n%s", script, err, text)
+	var err error
+	for ctx.Err() == nil {
+		var ok bool
+		if ok, err = chromedp.Run(ctx, chromedp.Evaluate[bool](script)); ok {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
 	}
+	text, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText`))
+	b.Fatalf("%s: %v; the page is\n%s", script, err, text)
 }
 
 // sees waits for a text on the page.

@@ -205,8 +205,13 @@ func (v *visit) get(out any, params url.Values, path ...string) error {
 			request = request.Param(name, value)
 		}
 	}
+	return v.do(request, out)
+}
+
+// do sends a request, and reads the answer into out.
+func (v *visit) do(request *clientrest.Request, out any) error {
 	result := request.Do(v.ctx())
-	if err := result.Error(); err != nil {
+	if err := result.Error(); err != nil { // Raw would lose what the API says
 		return err
 	}
 	text, err := result.Raw()
@@ -222,15 +227,7 @@ func (v *visit) post(in, out any, path ...string) error {
 	if err != nil {
 		return err
 	}
-	result := v.conn.rest.Post().AbsPath(path...).SetHeader("Content-Type", "application/json").Body(body).Do(v.ctx())
-	if err := result.Error(); err != nil {
-		return err
-	}
-	text, err := result.Raw()
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(text, out)
+	return v.do(v.conn.rest.Post().AbsPath(path...).SetHeader("Content-Type", "application/json").Body(body), out)
 }
 
 // json answers with a value.
