@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 
 // tab is a page in a browser that shares nothing with others: no cookies, no storage.
 type tab struct {
-	*testing.T
+	testing.TB
 	ctx context.Context
 	url string // of the page's base
 
@@ -66,7 +66,7 @@ type tab struct {
 const longest = 20 * time.Second
 
 // tabAt opens a browser at an address that lets it in to the page of a base.
-func tabAt(t *testing.T, base, address string) *tab {
+func tabAt(t testing.TB, base, address string) *tab {
 	t.Helper()
 	browser, err := chromium()
 	if err != nil {
@@ -74,7 +74,7 @@ func tabAt(t *testing.T, base, address string) *tab {
 	}
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
-	b := &tab{T: t, ctx: ctx, url: base}
+	b := &tab{TB: t, ctx: ctx, url: base}
 	messages := chromedp.Console(ctx)
 	go b.listen(messages)
 	if err := chromedp.Do(ctx); err != nil { // makes the tab; a time limit of this call would be the tab's
@@ -190,7 +190,7 @@ func (b *tab) accessible() {
 }
 
 // local serves the page for a configuration as plinth ui does, and returns its base and the address that lets a browser in.
-func local(t *testing.T, config *clientrest.Config) (base, address string) {
+func local(t testing.TB, config *clientrest.Config) (base, address string) {
 	t.Helper()
 	var page http.Handler
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { page.ServeHTTP(w, r) }))
