@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// pair is a line that has taken the place of another, by their places; -1: none.
-type pair struct{ old, new int }
+// linePair is a line that has taken the place of another, by their places; -1: none.
+type linePair struct{ old, new int }
 
 const (
 	// alike is how much of two lines is the same if one is shown as a change of the other.
@@ -17,12 +17,12 @@ const (
 )
 
 // pairsOf says which of the added lines is a change of which that were removed, in order.
-func pairsOf(removed, added []string) []pair {
+func pairsOf(removed, added []string) []linePair {
 	if len(removed)*len(added) > mostPairs {
 		return pairInOrder(len(removed), len(added))
 	}
 	// best[i][j] is how much is alike of removed[i:] and added[j:].
-	likeness, best := table(len(removed), len(added)), table(len(removed), len(added))
+	likeness, best := gridOf(len(removed), len(added)), gridOf(len(removed), len(added))
 	for i := len(removed) - 1; i >= 0; i-- {
 		for j := len(added) - 1; j >= 0; j-- {
 			likeness[i][j] = likenessOf(removed[i], added[j])
@@ -32,31 +32,31 @@ func pairsOf(removed, added []string) []pair {
 			}
 		}
 	}
-	var all []pair
+	var all []linePair
 	i, j := 0, 0
 	for i < len(removed) && j < len(added) {
 		switch {
 		case likeness[i][j] >= alike && best[i][j] == best[i+1][j+1]+likeness[i][j]:
-			all = append(all, pair{i, j})
+			all = append(all, linePair{i, j})
 			i, j = i+1, j+1
 		case best[i][j] == best[i+1][j]:
-			all = append(all, pair{i, -1})
+			all = append(all, linePair{i, -1})
 			i++
 		default:
-			all = append(all, pair{-1, j})
+			all = append(all, linePair{-1, j})
 			j++
 		}
 	}
 	for ; i < len(removed); i++ {
-		all = append(all, pair{i, -1})
+		all = append(all, linePair{i, -1})
 	}
 	for ; j < len(added); j++ {
-		all = append(all, pair{-1, j})
+		all = append(all, linePair{-1, j})
 	}
 	return all
 }
 
-func table(rows, columns int) [][]float64 {
+func gridOf(rows, columns int) [][]float64 {
 	all := make([][]float64, rows+1)
 	for i := range all {
 		all[i] = make([]float64, columns+1)
@@ -64,9 +64,9 @@ func table(rows, columns int) [][]float64 {
 	return all
 }
 
-func pairInOrder(removed, added int) (all []pair) {
+func pairInOrder(removed, added int) (all []linePair) {
 	for i := range max(removed, added) {
-		p := pair{i, i}
+		p := linePair{i, i}
 		if i >= removed {
 			p.old = -1
 		}
@@ -180,11 +180,11 @@ func keepMiddle(a, b []string, keptA, keptB []bool) {
 func marksOf(a, b string) (markedA, markedB []bool) {
 	wordsA, wordsB := wordsOf(a), wordsOf(b)
 	keptA, keptB := keptWords(wordsA, wordsB)
-	return marked(wordsA, keptA), marked(wordsB, keptB)
+	return markedWords(wordsA, keptA), markedWords(wordsB, keptB)
 }
 
-// marked marks words that are not kept, and what little stands between two of them.
-func marked(words []string, kept []bool) []bool {
+// markedWords marks words that are not kept, and what little stands between two of them.
+func markedWords(words []string, kept []bool) []bool {
 	var bytes []bool
 	for i, word := range words {
 		mark := !kept[i] || i > 0 && i+1 < len(words) && !kept[i-1] && !kept[i+1] && wordKind(rune(word[0])) != 'w'
