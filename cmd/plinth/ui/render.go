@@ -33,12 +33,13 @@ func readTemplates() map[string]*template.Template {
 
 // functions are what templates may call besides the methods of a page.
 var functions = template.FuncMap{
-	"asset": func(name string) string { return "static/" + assets[name].name },
-	"ago":   ago,
-	"exact": exact,
-	"plus":  func(a, b int) int { return a + b },
-	"size":  size,
-	"count": count,
+	"asset":      func(name string) string { return "static/" + assets[name].name },
+	"ago":        ago,
+	"exact":      exact,
+	"plus":       func(a, b int) int { return a + b },
+	"size":       size,
+	"count":      count,
+	"inlineRows": inlineRows,
 }
 
 // ago writes how long ago a time was.

@@ -49,6 +49,13 @@ func (s *Server) routes() {
 	s.page("GET /live/rows/{resource}", (*visit).liveRows)
 
 	s.page("GET /objects/{resource}/{namespace}/{name}", (*visit).object)
+	s.page("GET /objects/{resource}/{namespace}/{name}/timeline", (*visit).timeline)
+	s.page("GET /objects/{resource}/{namespace}/{name}/blame", (*visit).blame)
+	s.page("GET /objects/{resource}/{namespace}/{name}/undo", (*visit).undo)
+	s.page("POST /objects/{resource}/{namespace}/{name}/undo", (*visit).doUndo)
+	s.page("GET /objects/{resource}/{namespace}/{name}/undelete", (*visit).undelete)
+	s.page("POST /objects/{resource}/{namespace}/{name}/undelete", (*visit).doUndelete)
+	s.page("GET /trash", (*visit).trash)
 }
 
 // page adds a path that only visitors who are let in see.
