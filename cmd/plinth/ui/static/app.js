@@ -53,15 +53,26 @@ const plinth = (() => {
     return answer.json();
   }
 
-  // live follows Server-Sent Events; handlers are by the names of events. It says when the server is away and back.
+  // live follows Server-Sent Events; handlers are by the names of events. It says when the server is away and back. A
+  // browser gives up when it gets an error for an answer, so that it is made to ask again here, from where it was.
   function live(address, handlers) {
-    const source = new EventSource(address);
-    let away = false;
-    source.onerror = () => { if (!away) { away = true; setTimeout(() => away && toast("The server is away. This page goes on when it is back."), 3000); } };
-    source.onopen = () => { if (away) { away = false; if (handlers.back) handlers.back(); } };
-    for (const [name, handle] of Object.entries(handlers)) if (name !== "back") source.addEventListener(name, (e) => handle(JSON.parse(e.data), e));
-    addEventListener("pagehide", () => source.close());
-    return source;
+    const u = new URL(address, location.href);
+    let source, away = false, timer = 0;
+    function open() {
+      source = new EventSource(u);
+      source.onerror = () => {
+        if (!away) { away = true; setTimeout(() => away && toast("The server is away. This page goes on when it is back."), 3000); }
+        if (source.readyState === EventSource.CLOSED) timer = setTimeout(open, 2000);
+      };
+      source.onopen = () => { if (away) { away = false; if (handlers.back) handlers.back(); } };
+      for (const [name, handle] of Object.entries(handlers)) {
+        if (name !== "back") source.addEventListener(name, (e) => { if (e.lastEventId) u.searchParams.set("rv", e.lastEventId); handle(JSON.parse(e.data), e); });
+      }
+    }
+    const close = () => { away = false; clearTimeout(timer); source.close(); };
+    open();
+    addEventListener("pagehide", close);
+    return { close };
   }
 
   // theme
