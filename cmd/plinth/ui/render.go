@@ -40,6 +40,7 @@ var functions = template.FuncMap{
 	"size":       size,
 	"count":      count,
 	"inlineRows": inlineRows,
+	"seconds":    seconds,
 }
 
 // ago writes how long ago a time was.
@@ -105,6 +106,12 @@ func (f *frame) Here(more ...string) string {
 	}
 	u.Path, u.RawQuery = path.Join(f.Base, u.Path), q.Encode()
 	return u.String()
+}
+
+// With is the page with something else as its Body, for parts.
+func (p page) With(body any) page {
+	p.Body = body
+	return p
 }
 
 // show answers with a page.

@@ -44,6 +44,11 @@ func (s *Server) routes() {
 	s.door.routes(s)
 
 	s.page("GET /{$}", (*visit).overview)
+	s.page("GET /now", (*visit).now)
+	s.page("GET /now/day", (*visit).nowDay)
+	s.page("GET /live/now", (*visit).liveNow)
+	s.page("GET /server", (*visit).server)
+	s.page("GET /server/figures", (*visit).serverFigures)
 	s.page("GET /kinds/{resource}", (*visit).kind)
 	s.page("GET /rows/{resource}", (*visit).rows)
 	s.page("GET /live/rows/{resource}", (*visit).liveRows)

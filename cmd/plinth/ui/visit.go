@@ -27,6 +27,8 @@ type connection struct {
 	read  time.Time // when kinds were
 	frame remembered
 
+	days dayCache
+
 	used time.Time // guarded by connections
 }
 
@@ -145,6 +147,13 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) (*visit, error) {
 		return v, problem(http.StatusBadRequest, "%q is no moment. Write how long ago, such as 2h or 3d, a time such as 14:00 or 2006-01-02 15:04, or a resourceVersion.", v.param("at"))
 	}
 	return v, nil
+}
+
+// again is the visit for another goroutine.
+func (v *visit) again() *visit {
+	other := *v
+	other.past = v.conn.client.Again()
+	return &other
 }
 
 func (v *visit) ctx() context.Context { return v.r.Context() }
