@@ -28,6 +28,9 @@ func (d openDoor) guard(*http.Request) error { return nil }
 func (d openDoor) routes(*Server)            {}
 func (d openDoor) leave() string             { return "" }
 
+func (d openDoor) welcome(http.ResponseWriter, *http.Request, error) bool { return false }
+func (d openDoor) server(*http.Request) string                            { return d.config.Host }
+
 func (d openDoor) enter(r *http.Request) (string, *clientrest.Config, error) {
 	config := clientrest.CopyConfig(d.config)
 	user := r.Header.Get("X-Test-User")

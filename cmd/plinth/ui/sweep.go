@@ -2,7 +2,6 @@ package ui
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strconv"
 
@@ -63,6 +62,7 @@ func (v *visit) sweep(ctx context.Context, kinds []past.Served, namespace string
 	return all
 }
 
+// sweepKind lists the metadata of the objects of one kind.
 func (v *visit) sweepKind(ctx context.Context, kind past.Served, namespace string, most int) swept {
 	s := swept{Kind: kind}
 	next := ""
@@ -72,12 +72,7 @@ func (v *visit) sweepKind(ctx context.Context, kind past.Served, namespace strin
 		if next != "" {
 			request = request.Param("continue", next)
 		}
-		text, err := request.Do(ctx).Raw()
-		if err == nil {
-			err = json.Unmarshal(text, &list)
-		}
-		if err != nil {
-			s.Err = err
+		if s.Err = decode(request.Do(ctx), &list); s.Err != nil {
 			return s
 		}
 		s.Items = append(s.Items, list.Items...)

@@ -238,3 +238,18 @@ func (v *visit) json(value any) error {
 	v.w.Header().Set("Content-Type", "application/json")
 	return json.NewEncoder(v.w).Encode(value)
 }
+
+// decode reads an answer of the API into out.
+func decode(result clientrest.Result, out any) error {
+	if err := result.Error(); err != nil { // Raw does not read the Status
+		return err
+	}
+	text, err := result.Raw()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, out)
+}
+
+// pathPart is a name as a part of a path.
+func pathPart(name string) string { return url.PathEscape(name) }
