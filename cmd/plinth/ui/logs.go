@@ -206,7 +206,7 @@ func containersOf(pod *corev1.Pod, current string) (all []containerState) {
 		}
 	}
 	add := func(kind, name, image string) {
-		c := stateOf(status[name])
+		c := containerStateOf(status[name])
 		c.Kind, c.Name, c.Image, c.Current = kind, name, image, name == current
 		all = append(all, c)
 	}
@@ -222,8 +222,8 @@ func containersOf(pod *corev1.Pod, current string) (all []containerState) {
 	return all
 }
 
-// stateOf reads the status of a container.
-func stateOf(s corev1.ContainerStatus) containerState {
+// containerStateOf reads the status of a container.
+func containerStateOf(s corev1.ContainerStatus) containerState {
 	c := containerState{State: "no status yet", Restarts: s.RestartCount, Ready: s.Ready}
 	switch {
 	case s.State.Running != nil:

@@ -39,6 +39,13 @@ var functions = template.FuncMap{
 	"plus":  func(a, b int) int { return a + b },
 	"size":  size,
 	"count": count,
+	"of":    func(p page, item any) pageItem { return pageItem{p, item} },
+}
+
+// pageItem is a part of a page that needs the page's links.
+type pageItem struct {
+	Page page
+	Item any
 }
 
 // ago writes how long ago a time was.

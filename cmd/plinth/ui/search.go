@@ -80,7 +80,9 @@ func (v *visit) find(text string) (*searchPage, error) {
 			b.Unread = append(b.Unread, one)
 		}
 	}
-	slices.SortFunc(b.Groups, func(a, c foundGroup) int { return cmp.Or(groupRank(a.Resource)-groupRank(c.Resource), strings.Compare(a.Kind, c.Kind)) })
+	slices.SortFunc(b.Groups, func(a, c foundGroup) int {
+		return cmp.Or(groupRank(a.Resource)-groupRank(c.Resource), strings.Compare(a.Kind, c.Kind))
+	})
 	return b, nil
 }
 
