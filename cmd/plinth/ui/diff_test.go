@@ -71,11 +71,11 @@ func TestDiffRowsModel(t *testing.T) {
 		a, b := linesOfText(old), linesOfText(new)
 		same, changed := 0, 0
 		for _, row := range diffRows(old, new) {
-			if n := row.Old.Number; n > 0 && plainText(row.Old.Parts) != a[n-1] {
-				t.Fatalf("line %d is %q, not %q, of\n%s\n\n%s", n, plainText(row.Old.Parts), a[n-1], old, new)
+			if n := row.Old.Number; n > 0 && diffText(row.Old.Parts) != a[n-1] {
+				t.Fatalf("line %d is %q, not %q, of\n%s\n\n%s", n, diffText(row.Old.Parts), a[n-1], old, new)
 			}
-			if n := row.New.Number; n > 0 && plainText(row.New.Parts) != b[n-1] {
-				t.Fatalf("line %d is %q, not %q, of\n%s\n\n%s", n, plainText(row.New.Parts), b[n-1], old, new)
+			if n := row.New.Number; n > 0 && diffText(row.New.Parts) != b[n-1] {
+				t.Fatalf("line %d is %q, not %q, of\n%s\n\n%s", n, diffText(row.New.Parts), b[n-1], old, new)
 			}
 			switch row.What {
 			case "same":
@@ -84,8 +84,8 @@ func TestDiffRowsModel(t *testing.T) {
 				same += row.Hidden
 			default:
 				changed++
-				if plainText(row.Old.Parts) == plainText(row.New.Parts) && row.Old.Number > 0 && row.New.Number > 0 {
-					t.Fatalf("a row says that %q has become itself", plainText(row.Old.Parts))
+				if diffText(row.Old.Parts) == diffText(row.New.Parts) && row.Old.Number > 0 && row.New.Number > 0 {
+					t.Fatalf("a row says that %q has become itself", diffText(row.Old.Parts))
 				}
 			}
 		}
@@ -95,7 +95,7 @@ func TestDiffRowsModel(t *testing.T) {
 	}
 }
 
-func plainText(parts []diffPart) (text string) {
+func diffText(parts []diffPart) (text string) {
 	for _, p := range parts {
 		text += p.Text
 	}

@@ -30,6 +30,9 @@ func (d *pastDoor) enter(*http.Request) (string, *clientrest.Config, error) {
 func (d *pastDoor) routes(*Server) {}
 func (d *pastDoor) leave() string  { return "" }
 
+func (d *pastDoor) welcome(http.ResponseWriter, *http.Request, error) bool { return false }
+func (d *pastDoor) server(*http.Request) string                            { return d.config.Host }
+
 // pastFixture is a server, and its page.
 type pastFixture struct {
 	*testing.T

@@ -10,21 +10,21 @@ import (
 	"github.com/plinth-io/plinth/server/servertest"
 )
 
-// hostile is text that becomes a script wherever it is read as HTML, in an attribute or in a script.
-const hostile = `"'><img src=x onerror="window.broken=1"><script>window.broken=1</script>{{.}}</td>javascript:window.broken=1//` + "\u2028\u202e\x01"
+// hostileText is text that becomes a script wherever it is read as HTML, in an attribute or in a script.
+const hostileText = `"'><img src=x onerror="window.broken=1"><script>window.broken=1</script>{{.}}</td>javascript:window.broken=1//` + "\u2028\u202e\x01"
 
 // TestHostileObjects: what others have written into an object is text on every page, and nothing else.
 func TestHostileObjects(t *testing.T) {
 	srv := servertest.Start(t)
 	client := dynamic.NewForConfigOrDie(srv.Config)
-	m := configMap("hostile", map[string]any{"text": hostile, "lines": "a\n" + hostile + "\nb"})
-	m.SetAnnotations(map[string]string{"a": hostile})
+	m := configMap("hostile", map[string]any{"text": hostileText, "lines": "a\n" + hostileText + "\nb"})
+	m.SetAnnotations(map[string]string{"a": hostileText})
 	maps := client.Resource(configMaps).Namespace("default")
 	made, err := maps.Create(t.Context(), m, metav1.CreateOptions{FieldManager: `<script>window.broken=1</script>`})
 	if err != nil {
 		t.Fatal(err)
 	}
-	made.SetAnnotations(map[string]string{"a": hostile + "2"})
+	made.SetAnnotations(map[string]string{"a": hostileText + "2"})
 	if _, err := maps.Update(t.Context(), made, metav1.UpdateOptions{FieldManager: `"><img src=x onerror=window.broken=1>`}); err != nil {
 		t.Fatal(err)
 	}
@@ -34,10 +34,10 @@ func TestHostileObjects(t *testing.T) {
 			"group": "example.com", "scope": "Namespaced", "names": map[string]any{"plural": "hostiles", "singular": "hostile", "kind": "Hostile"},
 			"versions": []any{map[string]any{
 				"name": "v1", "served": true, "storage": true,
-				"additionalPrinterColumns": []any{map[string]any{"name": `<script>window.broken=1</script>`, "type": "string", "jsonPath": ".spec.text", "description": hostile}},
+				"additionalPrinterColumns": []any{map[string]any{"name": `<script>window.broken=1</script>`, "type": "string", "jsonPath": ".spec.text", "description": hostileText}},
 				"schema": map[string]any{"openAPIV3Schema": map[string]any{
-					"type": "object", "description": hostile, "properties": map[string]any{"spec": map[string]any{"type": "object", "properties": map[string]any{
-						"text": map[string]any{"type": "string", "description": hostile, "default": hostile},
+					"type": "object", "description": hostileText, "properties": map[string]any{"spec": map[string]any{"type": "object", "properties": map[string]any{
+						"text": map[string]any{"type": "string", "description": hostileText, "default": hostileText},
 					}}},
 				}},
 			}},
@@ -47,7 +47,7 @@ func TestHostileObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	event := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Event", "metadata": map[string]any{"name": "hostile", "namespace": "default"}, "reason": hostile, "message": hostile, "type": "Normal",
+		"apiVersion": "v1", "kind": "Event", "metadata": map[string]any{"name": "hostile", "namespace": "default"}, "reason": hostileText, "message": hostileText, "type": "Normal",
 		"involvedObject": map[string]any{"kind": "ConfigMap", "namespace": "default", "name": "hostile", "uid": string(made.GetUID())},
 	}}
 	if _, err := client.Resource(configMaps.GroupVersion().WithResource("events")).Namespace("default").Create(t.Context(), event, metav1.CreateOptions{}); err != nil {

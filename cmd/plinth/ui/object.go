@@ -122,6 +122,12 @@ type objectPage struct {
 	Lines      []textLine
 	Conditions []condition
 	Managed    bool
+	Done       string // what the visitor has just done with it
+}
+
+// doneTexts say what was done, by the word in the address.
+var doneTexts = map[string]string{
+	"written": "Written.", "scaled": "The number of replicas is set.", "restarted": "Its pods are being replaced.",
 }
 
 // condition is one of status.conditions.
@@ -137,7 +143,7 @@ func (v *visit) object() error {
 	if err != nil {
 		return err
 	}
-	b := &objectPage{subject: s, Managed: v.param("managed") == "1", Conditions: conditionsOf(s.Object)}
+	b := &objectPage{subject: s, Managed: v.param("managed") == "1", Conditions: conditionsOf(s.Object), Done: doneTexts[v.param("done")]}
 	text, err := v.text(s.Object, b.Managed, s.Reveal)
 	if err != nil {
 		return err

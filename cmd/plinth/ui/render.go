@@ -41,6 +41,13 @@ var functions = template.FuncMap{
 	"count":      count,
 	"inlineRows": inlineRows,
 	"seconds":    seconds,
+	"of":         func(p page, item any) pageItem { return pageItem{p, item} },
+}
+
+// pageItem is a part of a page that needs the page's links.
+type pageItem struct {
+	Page page
+	Item any
 }
 
 // ago writes how long ago a time was.

@@ -18,7 +18,7 @@ import (
 // another is chosen.
 type timelinePage struct {
 	*subject
-	Versions []versionRow // the newest first
+	Versions []timelineRow // the newest first
 	Chosen   *shownVersion
 	Status   bool   // each change of the status is a row
 	Until    int64  // the newest of the page, if there may be newer ones
@@ -29,8 +29,8 @@ type timelinePage struct {
 	Fault    *explained
 }
 
-// versionRow is a version in the list, or changes of the status that follow each other.
-type versionRow struct {
+// timelineRow is a version in the list, or changes of the status that follow each other.
+type timelineRow struct {
 	changeRow
 	maker
 	Times  int
@@ -61,7 +61,7 @@ type shownVersion struct {
 }
 
 // Done says what was done.
-func (r versionRow) Done() string { return deedOf(r.Action) }
+func (r timelineRow) Done() string { return deedOf(r.Action) }
 
 // Done says what was done.
 func (s *shownVersion) Done() string { return deedOf(s.Action) }
@@ -168,7 +168,7 @@ func (v *visit) addVersions(b *timelinePage, chosen past.Moment) error {
 	}
 	b.Cut = b.Older == 0 && b.Versions[n-1].Action != historyv1.Created
 	for i := range b.Versions {
-		b.Versions[i].X = placeOf(n-1-i, n)
+		b.Versions[i].X = placeIn(n-1-i, n)
 	}
 	return v.addTouched(b)
 }
@@ -198,8 +198,8 @@ func (v *visit) noVersions(b *timelinePage) error {
 	return nil
 }
 
-// placeOf is where a row stands on the slider.
-func placeOf(i, n int) string {
+// placeIn is where a row stands on the slider.
+func placeIn(i, n int) string {
 	if n < 2 {
 		return "50%"
 	}
@@ -222,7 +222,7 @@ func (v *visit) readVersions(b *timelinePage, q past.Query) error {
 				b.Older = change.Revision
 				return nil
 			}
-			row := versionRow{changeRow: v.changeRow(change.Description), maker: makerOf(change.Description), oldest: change.Revision, Size: 5}
+			row := timelineRow{changeRow: v.changeRow(change.Description), maker: makerOf(change.Description), oldest: change.Revision, Size: 5}
 			if folded {
 				row.Times, row.Size = 1, 3
 			}
@@ -235,7 +235,7 @@ func (v *visit) readVersions(b *timelinePage, q past.Query) error {
 
 // addTouched adds to the rows what fields they changed.
 func (v *visit) addTouched(b *timelinePage) error {
-	byRevision := map[int64]*versionRow{}
+	byRevision := map[int64]*timelineRow{}
 	for i := range b.Versions {
 		if r := &b.Versions[i]; r.Action == historyv1.Changed && r.Times == 0 {
 			byRevision[r.Revision] = r
@@ -261,7 +261,7 @@ func (v *visit) addTouched(b *timelinePage) error {
 	return nil
 }
 
-func (r *versionRow) addTouched(version *historyv1.Version) {
+func (r *timelineRow) addTouched(version *historyv1.Version) {
 	for i, field := range version.Touched {
 		if i == mostShort {
 			r.More = int64(len(version.Touched)-mostShort) + version.MoreTouched
