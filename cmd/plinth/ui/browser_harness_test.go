@@ -185,7 +185,7 @@ func (b *tab) accessible() {
 	found := eval[[]string](b, `axe.run(document, {resultTypes: ["violations"]}).then((r) => r.violations.flatMap((v) => v.nodes.map((n) =>
 		v.id + ": " + v.help + ": " + n.html.slice(0, 200) + " " + n.failureSummary)))`)
 	for _, violation := range found {
-		b.Errorf("axe: %s", violation)
+		b.Errorf("axe at %s: %s", eval[string](b, "location.pathname+location.search"), violation)
 	}
 }
 

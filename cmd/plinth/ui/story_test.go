@@ -3,6 +3,8 @@ package ui
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,12 +15,36 @@ import (
 	"k8s.io/client-go/dynamic"
 	clientrest "k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
+
+	"github.com/plinth-io/plinth/server"
+	"github.com/plinth-io/plinth/server/tokens"
 )
 
 // story is what has happened in a small shop: several people have rolled out, set and deleted things.
 type story struct {
 	*testing.T
-	config *clientrest.Config
+	config *clientrest.Config // of the admin
+}
+
+// startShop starts a server on a database, in memory without a DSN, whose users have tokens, and plays the story.
+func startShop(t *testing.T, dsn string) *story {
+	t.Helper()
+	users := ""
+	for _, name := range []string{"ann", "bob", "carol", "erin"} {
+		users += name + "-token," + name + "," + name + ",system:masters\n"
+	}
+	file := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(file, []byte(users), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := server.New(server.Config{DSN: dsn, Tokens: tokens.Options{TokenFile: file}})
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	shop := &story{T: t, config: s.RESTConfig()}
+	shop.play()
+	return shop
 }
 
 var resources = map[string]schema.GroupVersionResource{
@@ -32,9 +58,8 @@ var resources = map[string]schema.GroupVersionResource{
 // as returns a client of a user, who may do everything.
 func (s *story) as(user, kind, namespace string) dynamic.ResourceInterface {
 	s.Helper()
-	config := clientrest.CopyConfig(s.config)
-	config.QPS = -1
-	config.Impersonate = clientrest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
+	config := clientrest.AnonymousClientConfig(s.config)
+	config.QPS, config.BearerToken, config.UserAgent = -1, user+"-token", "kubectl"
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		s.Fatal(err)
@@ -90,10 +115,9 @@ func image(name, image string) map[string]any {
 	}}}}}}
 }
 
-// newStory plays it on a server.
-func newStory(t *testing.T, config *clientrest.Config) *story {
-	t.Helper()
-	s := &story{T: t, config: config}
+// play plays the story.
+func (s *story) play() {
+	s.Helper()
 	s.create("erin", `{apiVersion: v1, kind: Namespace, metadata: {name: shop}}`)
 	for _, d := range []struct {
 		name, image string
@@ -121,5 +145,4 @@ func newStory(t *testing.T, config *clientrest.Config) *story {
 	s.remove("bob", "ConfigMap", "banner")
 	s.remove("carol", "Deployment", "mailer")
 	s.patch("bob", "Deployment", "web", "kubectl-edit", image("web", "shop/web:latest"))
-	return s
 }

@@ -136,6 +136,7 @@ const plinth = (() => {
     "n": () => { if (new URLSearchParams(location.search).has("at")) location.href = here({ at: "" }); },
     "Escape": () => { const up = $$(".crumbs a").pop(); if (up) location.href = up.href; },
   };
+  for (const a of $$(".tabs a[data-key]")) keys[a.dataset.key] = () => { location.href = a.href; };
   addEventListener("keydown", (e) => {
     const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName);
     if (typing && e.key === "Escape") { e.target.blur(); return; }
