@@ -80,28 +80,29 @@ func pairInOrder(removed, added int) (all []linePair) {
 
 // likenessOf is how much of two lines is the same, from 0 to 1. The same key at the same depth is half of it.
 func likenessOf(a, b string) float64 {
-	wordsA, wordsB := wordsOf(strings.TrimSpace(a)), wordsOf(strings.TrimSpace(b))
-	keptA, _ := keptWords(wordsA, wordsB)
-	same, all := 0, 0
+	keyA, valueA, okA := strings.Cut(a, ":")
+	keyB, valueB, okB := strings.Cut(b, ":")
+	if okA && okB && keyA == keyB {
+		return 0.5 + sharedWords(valueA, valueB)/2
+	}
+	return sharedWords(strings.TrimSpace(a), strings.TrimSpace(b))
+}
+
+// sharedWords is which part of two texts is in words that both have, in order.
+func sharedWords(a, b string) float64 {
+	wordsA, wordsB := wordsOf(a), wordsOf(b)
+	kept, _ := keptWords(wordsA, wordsB)
+	same := 0
 	for i, word := range wordsA {
-		all += len(word)
-		if keptA[i] {
+		if kept[i] && word != " " {
 			same += 2 * len(word)
 		}
 	}
-	for _, word := range wordsB {
-		all += len(word)
+	all := len(a) + len(b) - strings.Count(a, " ") - strings.Count(b, " ")
+	if all == 0 {
+		return 1
 	}
-	share := 1.0
-	if all > 0 {
-		share = float64(same) / float64(all)
-	}
-	keyA, _, okA := strings.Cut(a, ":")
-	keyB, _, okB := strings.Cut(b, ":")
-	if okA && okB && keyA == keyB {
-		return 0.5 + share/2
-	}
-	return share
+	return min(1, float64(same)/float64(all))
 }
 
 // wordsOf cuts a line into words, blanks, and other characters one by one.

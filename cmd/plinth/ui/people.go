@@ -36,7 +36,7 @@ func makerOf(d historyv1.Description) maker {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(m.Name))
 	m.Color = "who-" + strconv.Itoa(int(hash.Sum32()%colors))
-	for _, r := range m.Name {
+	for _, r := range d.User { // of an impersonation the one who was meant
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
 			m.Mark = string(unicode.ToUpper(r))
 			break

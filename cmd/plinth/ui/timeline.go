@@ -272,13 +272,26 @@ func (r *timelineRow) addTouched(version *historyv1.Version) {
 	r.Size = 5 + min(4, len(version.Touched)/2)
 }
 
-// shortOf is the end of a field's name: image of spec.template.spec.containers[name="web"].image.
+// shortOf is the end of a field's name: image of spec.template.spec.containers[name="web"].image, and what has the value
+// of a variable before it: env[name="LOG"].value.
 func shortOf(field string) string {
 	for _, of := range []string{"metadata.annotations.", "metadata.labels.", "data.", "stringData.", "binaryData."} {
 		if strings.HasPrefix(field, of) {
 			return field[len(of):]
 		}
 	}
+	last, before := lastDot(field), 0
+	if last > 0 {
+		before = lastDot(field[:last-1])
+	}
+	if field[last:] == "value" {
+		return field[before:]
+	}
+	return field[last:]
+}
+
+// lastDot is where the last element of a field's name begins. Keys of items, in brackets, may have dots.
+func lastDot(field string) int {
 	begin, quoted, depth := 0, false, 0
 	for i := 0; i < len(field); i++ {
 		switch c := field[i]; {
@@ -295,7 +308,7 @@ func shortOf(field string) string {
 			begin = i + 1
 		}
 	}
-	return field[begin:]
+	return begin
 }
 
 // shownVersion reads the version of an object at a moment, and what it is compared with. It is nil if there is none.

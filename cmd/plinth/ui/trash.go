@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -71,8 +72,18 @@ func (v *visit) fillTrash(b *trashPage) error {
 		b.Rows = append(b.Rows, v.trashRow(change.Description))
 	}
 	b.Kept = v.past.History.Kept()
+	for i, asked := 0, 0; i < len(b.Rows) && asked < mostAsked; i++ {
+		if r := &b.Rows[i]; !strings.HasPrefix(r.Verb, "delete") {
+			d := v.requestOf(r.Description)
+			d.Time, d.Revision = r.Time, r.Revision
+			r.Description, r.maker, asked = d, makerOf(d), asked+1
+		}
+	}
 	return nil
 }
+
+// mostAsked bounds for how many deletions that something else has ended it is looked who had asked for them.
+const mostAsked = 30
 
 func (v *visit) trashRow(d historyv1.Description) trashRow {
 	o := d.Object
@@ -81,6 +92,17 @@ func (v *visit) trashRow(d historyv1.Description) trashRow {
 
 // KindText is the kind of what was deleted.
 func (r trashRow) KindText() string { return cmp.Or(r.Object.Kind, "gone: "+r.Object.Resource) }
+
+// Because says what had been deleted before, if a controller has deleted this because of that.
+func (r trashRow) Because() string {
+	switch r.User {
+	case "system:serviceaccount:kube-system:namespace-controller":
+		return "with its namespace"
+	case "system:serviceaccount:kube-system:generic-garbage-collector":
+		return "with its owner"
+	}
+	return ""
+}
 
 // isThere tells whether an error says that an object is there already.
 func isThere(err error) bool { return err != nil && apierrors.IsAlreadyExists(err) }

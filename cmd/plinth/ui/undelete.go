@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	historyv1 "github.com/plinth-io/plinth/server/history/v1"
 
 	"github.com/plinth-io/plinth/cmd/plinth/past"
@@ -18,7 +20,7 @@ type undeletePage struct {
 	*subject
 	stepPreview
 	To       string
-	Deletion *changeRow
+	Deletion *changeRow // the request for it, which finalizers may have held up
 	With     []followed // objects that were deleted because of it
 	Failed   []notBrought
 	Fault    *explained
@@ -33,6 +35,9 @@ type followed struct {
 
 // notBrought is why an object was not brought back.
 type notBrought struct{ Key, Text string }
+
+// ToText is the moment for people.
+func (b *undeletePage) ToText() string { return momentText(b.To) }
 
 // keyOf names an object in a form.
 func keyOf(o historyv1.ObjectReference) string {
@@ -69,15 +74,18 @@ func (v *visit) fillUndelete(b *undeletePage) error {
 	if err != nil {
 		return err
 	}
-	if b.Deletion, err = v.deletionOf(b.target()); err != nil {
+	newest, err := v.newestOf(b.target())
+	if err != nil {
 		return err
 	}
 	tried := v.past.Reverter.Try(v.ctx(), step) // its namespace may come back first, so that it is shown all the same
 	if b.stepPreview, err = v.previewOf(b.subject, step); err != nil {
 		return err
 	}
-	if b.Deletion != nil {
-		b.Seen = b.Deletion.Rev()
+	if newest != nil {
+		b.Seen = newest.Rev()
+		asked := v.changeRow(v.requestOf(newest.Description))
+		b.Deletion = &asked
 	}
 	if err := v.addFollowed(b, to); err != nil {
 		return err
@@ -85,8 +93,8 @@ func (v *visit) fillUndelete(b *undeletePage) error {
 	return tried
 }
 
-// deletionOf is the newest change of an object that is gone.
-func (v *visit) deletionOf(t past.Target) (*changeRow, error) {
+// newestOf is the newest change of an object, nil if none is kept.
+func (v *visit) newestOf(t past.Target) (*changeRow, error) {
 	for change, err := range v.past.History.Changes(v.ctx(), past.Query{Limit: 1}.ToObject(t)) {
 		if err != nil {
 			return nil, err
@@ -95,6 +103,23 @@ func (v *visit) deletionOf(t past.Target) (*changeRow, error) {
 		return &row, nil
 	}
 	return nil, nil
+}
+
+// requestOf is the request that deleted an object, where another one has ended the deletion, such as that of a namespace.
+func (v *visit) requestOf(deletion historyv1.Description) historyv1.Description {
+	if strings.HasPrefix(deletion.Verb, "delete") {
+		return deletion
+	}
+	t := past.Target{Kind: past.Kind{Resource: schema.ParseGroupResource(deletion.Object.Resource).WithVersion("")},
+		Namespace: deletion.Object.Namespace, Name: deletion.Object.Name}
+	q := past.Query{Limit: 1}.ToObject(t).With(historyv1.FieldVerb, "delete").
+		Bound(historyv1.FieldUntil, past.Moment{Revision: deletion.Revision})
+	for change, err := range v.past.History.Changes(v.ctx(), q) {
+		if err == nil && change.Object.CreateRevision == deletion.Object.CreateRevision {
+			return change.Description
+		}
+	}
+	return deletion
 }
 
 // addFollowed adds what went with the object, which can be brought back with its last state only.
@@ -125,8 +150,8 @@ func (v *visit) doUndelete() error {
 	if err != nil {
 		return err
 	}
-	deletion, err := v.deletionOf(s.target())
-	if err == nil && (deletion == nil || deletion.Rev() != v.r.PostFormValue("seen")) {
+	newest, err := v.newestOf(s.target())
+	if err == nil && (newest == nil || newest.Rev() != v.r.PostFormValue("seen")) {
 		err = errMeanwhile(s.Name)
 	}
 	if err != nil {

@@ -100,6 +100,20 @@ func pinned(m past.Moment) string {
 	return m.Time.UTC().Format(time.RFC3339Nano)
 }
 
+// momentText writes a moment for people.
+func momentText(pinned string) string {
+	if m, err := past.ParseMoment("to", pinned, time.Now()); err == nil {
+		if m.Time.IsZero() {
+			return m.String()
+		}
+		return exact(m.Time)
+	}
+	return pinned
+}
+
+// ToText is the moment for people.
+func (b *undoPage) ToText() string { return momentText(b.To) }
+
 // previewOf shows what a step does.
 func (v *visit) previewOf(s *subject, step *past.Step) (p stepPreview, err error) {
 	view := viewOf(s)
