@@ -92,7 +92,7 @@ func only(text []byte, names []string) []byte {
 	var out bytes.Buffer
 	for line := range bytes.Lines(text) {
 		name := nameOf(line)
-		for _, part := range partsOf {
+		for _, part := range histogramParts {
 			name = strings.TrimSuffix(name, part)
 		}
 		if slices.Contains(names, name) {
@@ -102,8 +102,8 @@ func only(text []byte, names []string) []byte {
 	return out.Bytes()
 }
 
-// partsOf are what the names of a histogram's lines end with.
-var partsOf = []string{"_bucket", "_sum", "_count"}
+// histogramParts are what the names of a histogram's lines end with.
+var histogramParts = []string{"_bucket", "_sum", "_count"}
 
 // nameOf returns the name that a line begins with, or that its comment is about.
 func nameOf(line []byte) string {

@@ -33,14 +33,21 @@ func readTemplates() map[string]*template.Template {
 
 // functions are what templates may call besides the methods of a page.
 var functions = template.FuncMap{
-	"asset": func(name string) string { return "static/" + assets[name].name },
-	"ago":   ago,
-	"exact": exact,
-	"plus":  func(a, b int) int { return a + b },
-	"size":  size,
-	"count": count,
+	"asset":      func(name string) string { return "static/" + assets[name].name },
+	"ago":        ago,
+	"exact":      exact,
+	"plus":       func(a, b int) int { return a + b },
+	"size":       size,
+	"count":      count,
+	"inlineRows": inlineRows,
+	"seconds":    seconds,
+	"of":         func(p page, item any) pageItem { return pageItem{p, item} },
+}
 
-	"seconds": seconds,
+// pageItem is a part of a page that needs the page's links.
+type pageItem struct {
+	Page page
+	Item any
 }
 
 // ago writes how long ago a time was.

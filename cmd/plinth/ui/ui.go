@@ -53,7 +53,28 @@ func (s *Server) routes() {
 	s.page("GET /rows/{resource}", (*visit).rows)
 	s.page("GET /live/rows/{resource}", (*visit).liveRows)
 
+	s.page("GET /search", (*visit).search)
+	s.page("GET /rights", (*visit).rights)
+	s.page("GET /definitions", (*visit).definitions)
+	s.page("GET /definitions/{name}", (*visit).definition)
+
 	s.page("GET /objects/{resource}/{namespace}/{name}", (*visit).object)
+	s.page("GET /objects/{resource}/{namespace}/{name}/timeline", (*visit).timeline)
+	s.page("GET /objects/{resource}/{namespace}/{name}/blame", (*visit).blame)
+	s.page("GET /objects/{resource}/{namespace}/{name}/undo", (*visit).undo)
+	s.page("POST /objects/{resource}/{namespace}/{name}/undo", (*visit).doUndo)
+	s.page("GET /objects/{resource}/{namespace}/{name}/undelete", (*visit).undelete)
+	s.page("POST /objects/{resource}/{namespace}/{name}/undelete", (*visit).doUndelete)
+	s.page("GET /trash", (*visit).trash)
+	s.page("GET /objects/{resource}/{namespace}/{name}/tree", (*visit).tree)
+	s.page("GET /objects/{resource}/{namespace}/{name}/logs", (*visit).logs)
+	s.page("GET /live/logs/{namespace}/{name}", (*visit).liveLogs)
+	for _, method := range []string{"GET", "POST"} { // a form, and what it asks for
+		s.page(method+" /objects/{resource}/{namespace}/{name}/edit", (*visit).edit)
+		s.page(method+" /objects/{resource}/{namespace}/{name}/scale", (*visit).scale)
+		s.page(method+" /objects/{resource}/{namespace}/{name}/restart", (*visit).restart)
+		s.page(method+" /objects/{resource}/{namespace}/{name}/delete", (*visit).remove)
+	}
 }
 
 // page adds a path that only visitors who are let in see.

@@ -219,15 +219,7 @@ func (v *visit) get(out any, params url.Values, path ...string) error {
 
 // do sends a request, and reads the answer into out.
 func (v *visit) do(request *clientrest.Request, out any) error {
-	result := request.Do(v.ctx())
-	if err := result.Error(); err != nil { // Raw would lose what the API says
-		return err
-	}
-	text, err := result.Raw()
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(text, out)
+	return decode(request.Do(v.ctx()), out)
 }
 
 // post sends an object to the API at a path, and reads the answer into out.
@@ -244,3 +236,18 @@ func (v *visit) json(value any) error {
 	v.w.Header().Set("Content-Type", "application/json")
 	return json.NewEncoder(v.w).Encode(value)
 }
+
+// decode reads an answer of the API into out.
+func decode(result clientrest.Result, out any) error {
+	if err := result.Error(); err != nil { // Raw does not read the Status
+		return err
+	}
+	text, err := result.Raw()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, out)
+}
+
+// pathPart is a name as a part of a path.
+func pathPart(name string) string { return url.PathEscape(name) }
