@@ -34,8 +34,8 @@ func (b *nowPage) Filtered() bool {
 	return b.Kind != "" || b.User != "" || b.Verb != "" || b.Status || b.Quiet
 }
 
-// nowRows is how many rows the page has before others come, and most of them at any time; static/now.js has it too.
-const nowRows = 500
+// nowRows is how many rows the page has before others come; static/now.js bounds them then.
+const nowRows = 200
 
 // verbs are those of requests that change something.
 var verbs = []string{"create", "update", "patch", "delete", "deletecollection"}

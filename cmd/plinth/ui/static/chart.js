@@ -3,12 +3,13 @@
 plinth.chart = (() => {
   const { el } = plinth;
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
-  const clock = (s) => new Date(s * 1000).toTimeString().slice(0, 5);
+  const clock = (s, exact) => new Date(s * 1000).toTimeString().slice(0, exact ? 8 : 5);
   const drawn = new Set();
   addEventListener("theme", () => { for (const u of drawn) u.redraw(true, true); });
 
-  // make draws a chart into a box. Of o: lines have a label and the number of their colour; bars are stacked, the first
-  // at the bottom; write writes a value; range is that of the time; least is what the highest value is at least;
+  // make draws a chart into a box. Of o: lines have a label and the number of their colour; bars are stacked, the first at
+  // the bottom; write writes a value; range is that of the time; least is how much the values differ at least, from 0 or, if they are
+  // to be seen from near, from each other;
   // pick gets what was dragged over, and hover the time under the pointer, or null.
   function make(box, o, data) {
     const axis = { stroke: () => colour("soft"), grid: { stroke: () => colour("line"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
@@ -20,8 +21,8 @@ plinth.chart = (() => {
     const u = new uPlot({
       width: box.clientWidth, height: o.height || 170, padding: [8, 6, 0, 0], legend: { show: false },
       cursor: { y: false, points: { show: false }, drag: { x: !!o.pick, y: false, setScale: false } },
-      scales: { x: { time: true, range: o.range }, y: { range: (_, low, high) => [0, Math.max((high || 0) * 1.08, o.least || 1)] } },
-      axes: [{ ...axis, size: 24, values: (_, all) => all.map(clock) }, { ...axis, size: 58, space: 36, values: (_, all) => all.map(o.write) }],
+      scales: { x: { time: true, range: o.range }, y: { range: (_, low, high) => (o.near ? near(low || 0, high || 0, o.least) : [0, Math.max((high || 0) * 1.08, o.least || 1)]) } },
+      axes: [{ ...axis, size: 24, values: (_, all, axis, space, step) => all.map((t) => clock(t, step < 60)) }, { ...axis, size: 62, space: 36, ...(o.steps ? { incrs: o.steps } : {}), values: (_, all) => all.map(o.write) }],
       series: [{}, ...series],
       hooks: {
         setCursor: [(u) => o.hover?.(u.cursor.left >= 0 ? u.posToVal(u.cursor.left, "x") : null)],
@@ -33,6 +34,8 @@ plinth.chart = (() => {
     watch.observe(box);
     return { u, set: (next) => u.setData(arrange(o, next)), end: () => { watch.disconnect(); drawn.delete(u); u.destroy(); } };
   }
+
+  const near = (low, high, least) => { const room = Math.max((high - low) * 0.2, least); return [Math.max(0, low - room), high + room]; };
 
   // arrange adds up the values of bars that are stacked: the whole bar is drawn first, and then what is less.
   function arrange(o, [times, ...values]) {

@@ -38,7 +38,7 @@
       rate: plot("rate", { lines: kinds.map((label, i) => ({ label, colour: i + 1 })), write: chart.short, tell: rate, least: 1 }),
       took: plot("took", { lines: [{ label: "half are faster than", colour: 2 }, { label: "99 of 100 are faster than", colour: 1 }], write: seconds, tell: seconds, least: 0.005 }),
       refused: plot("refused", { lines: [{ label: "refused (4xx)", colour: 5 }, { label: "too many (429)", colour: 4 }, { label: "failed (5xx)", colour: 6 }], write: chart.short, tell: rate, least: 1 }),
-      grown: plot("grown", { lines: [{ label: "database", colour: 3 }], write: bytes, tell: bytes, least: 1024 }),
+      grown: plot("grown", { lines: [{ label: "database", colour: 3 }], write: bytes, tell: bytes, near: true, least: 65536, steps: Array.from({ length: 40 }, (_, i) => 2 ** (i + 10)) }),
     };
   }
 
