@@ -49,7 +49,7 @@ func TestDefinitions(t *testing.T) {
 // TestDefinitionBuiltIn: kinds of Kubernetes have documentation too, a page for what is deep in it.
 func TestDefinitionBuiltIn(t *testing.T) {
 	b := newWorkbench(t)
-	b.open("definitions/deployments.apps").is(200).has("DeploymentSpec", "replicas", "list of ")
+	b.open("definitions/deployments.apps").is(200).has("minReadySeconds", "replicas", "list of ")
 	b.open("definitions/deploy?field=spec/template/spec/containers").is(200).has("imagePullPolicy", "Image pull policy")
 	// A schema may refer to itself.
 	b.open("definitions/customresourcedefinitions.apiextensions.k8s.io?field=spec/versions/schema/openAPIV3Schema/properties").is(200)
