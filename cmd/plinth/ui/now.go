@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -160,12 +161,15 @@ func (v *visit) liveNow() error {
 	if err != nil {
 		return err
 	}
+	after := cmp.Or(v.r.Header.Get("Last-Event-ID"), v.param("rv"))
+	if n, err := strconv.ParseInt(after, 10, 64); err != nil || n <= 0 {
+		return problem(http.StatusBadRequest, "rv: %q is no resourceVersion.", after) // it would be tried again and again
+	}
 	if err := v.awake(); err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(v.ctx())
 	defer stop()
-	after := cmp.Or(v.r.Header.Get("Last-Event-ID"), v.param("rv"))
 	come, end := make(chan historyv1.Change, liveBatch), make(chan error, 1)
 	history := v.conn.client.Again().History
 	go func() {
