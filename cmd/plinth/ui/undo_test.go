@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/plinth-io/plinth/server/servertest"
 )
 
 // dataOf is a value of a ConfigMap in the namespace default.
@@ -97,7 +99,7 @@ func TestUndoPinned(t *testing.T) {
 
 // TestUndoBad: what cannot be undone, and a form from elsewhere.
 func TestUndoBad(t *testing.T) {
-	f := startPast(t)
+	f := startPast(t, servertest.Options{Controllers: []string{"clusterrole-aggregation-controller"}})
 	rv := f.createNotes()
 	f.wants(f.get(notes+"/undo?to="+url.QueryEscape(hostilePast)), 400, "Not understood")
 	f.wants(f.get(notes+"/undo?to=1"), 409, "was not there at revision 1")
