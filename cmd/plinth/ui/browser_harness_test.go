@@ -18,6 +18,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	clientrest "k8s.io/client-go/rest"
+
+	"github.com/plinth-io/plinth/server/logging"
 )
 
 // axe is the script that finds what keeps people from using a page; see testdata/axe.
@@ -44,6 +46,7 @@ func startChromium() (context.Context, error) {
 }
 
 func TestMain(m *testing.M) {
+	logging.Libraries(logging.New(os.Stderr, logging.Options{}), 0)
 	code := m.Run()
 	endChromium()
 	os.Exit(code)
@@ -51,7 +54,7 @@ func TestMain(m *testing.M) {
 
 // tab is a page in a browser that shares nothing with others: no cookies, no storage.
 type tab struct {
-	*testing.T
+	testing.TB
 	ctx context.Context
 	url string // of the page's base
 
@@ -60,10 +63,10 @@ type tab struct {
 }
 
 // longest bounds what a test waits for in a browser.
-const longest = time.Minute
+const longest = 20 * time.Second
 
 // tabAt opens a browser at an address that lets it in to the page of a base.
-func tabAt(t *testing.T, base, address string) *tab {
+func tabAt(t testing.TB, base, address string) *tab {
 	t.Helper()
 	browser, err := chromium()
 	if err != nil {
@@ -71,7 +74,7 @@ func tabAt(t *testing.T, base, address string) *tab {
 	}
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
-	b := &tab{T: t, ctx: ctx, url: base}
+	b := &tab{TB: t, ctx: ctx, url: base}
 	messages := chromedp.Console(ctx)
 	go b.listen(messages)
 	if err := chromedp.Do(ctx); err != nil { // makes the tab; a time limit of this call would be the tab's
@@ -134,15 +137,21 @@ func (b *tab) open(address string) {
 	play(b, chromedp.Navigate(address))
 }
 
-// wait waits until a script is true.
+// wait waits until a script is true, on whatever page the tab is by then.
 func (b *tab) wait(script string) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, longest)
 	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](script, chromedp.WithPollingInterval(30*time.Millisecond))); err != nil {
-		text, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText`))
-		b.Fatalf("%s: %v; the page is\n%s", script, err, text)
+	var err error
+	for ctx.Err() == nil {
+		var ok bool
+		if ok, err = chromedp.Run(ctx, chromedp.Evaluate[bool](script)); ok {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
 	}
+	text, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText`))
+	b.Fatalf("%s: %v; the page is\n%s", script, err, text)
 }
 
 // sees waits for a text on the page.
@@ -176,12 +185,12 @@ func (b *tab) accessible() {
 	found := eval[[]string](b, `axe.run(document, {resultTypes: ["violations"]}).then((r) => r.violations.flatMap((v) => v.nodes.map((n) =>
 		v.id + ": " + v.help + ": " + n.html.slice(0, 200) + " " + n.failureSummary)))`)
 	for _, violation := range found {
-		b.Errorf("axe: %s", violation)
+		b.Errorf("axe at %s: %s", eval[string](b, "location.pathname+location.search"), violation)
 	}
 }
 
 // local serves the page for a configuration as plinth ui does, and returns its base and the address that lets a browser in.
-func local(t *testing.T, config *clientrest.Config) (base, address string) {
+func local(t testing.TB, config *clientrest.Config) (base, address string) {
 	t.Helper()
 	var page http.Handler
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { page.ServeHTTP(w, r) }))

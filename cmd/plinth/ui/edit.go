@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clientrest "k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
-
-	"github.com/plinth-io/plinth/cmd/plinth/past"
 )
 
 // editPage is the page on which an object is changed.
@@ -24,7 +22,7 @@ type editPage struct {
 	Hidden   bool   // a Secret whose values are not shown
 	Preview  bool
 	Same     bool // the preview shows no change
-	Diff     []diffLine
+	Diff     []diffRow
 	Warnings []string
 	Fault    *explained
 }
@@ -36,9 +34,6 @@ func (b *editPage) Shown() string {
 	}
 	return ""
 }
-
-// diffLine is a line of a unified diff.
-type diffLine struct{ Class, Text string }
 
 // mostForm bounds what a form may send; the API takes objects of about 3 MB.
 const mostForm = 8 << 20
@@ -122,7 +117,7 @@ func (v *visit) preview(b *editPage) error {
 		return err
 	}
 	b.Preview, b.Warnings, b.Same = true, warnings, bytes.Equal(old, fresh)
-	b.Diff = diffLines(past.Diff(old, fresh))
+	b.Diff = diffRows(old, fresh)
 	return nil
 }
 
@@ -171,20 +166,4 @@ func (b *editPage) body() ([]byte, error) {
 	}
 	metadata["resourceVersion"] = cmp.Or(b.Version, b.Object.GetResourceVersion())
 	return json.Marshal(content)
-}
-
-func diffLines(lines []string) (all []diffLine) {
-	for _, line := range lines {
-		class := ""
-		switch line[:min(1, len(line))] {
-		case "+":
-			class = "add"
-		case "-":
-			class = "del"
-		case "@":
-			class = "hunk"
-		}
-		all = append(all, diffLine{class, line})
-	}
-	return all
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func (a *answer) textarea() string {
+func (a *reply) textarea() string {
 	a.Helper()
 	_, rest, ok := strings.Cut(a.html, "<textarea")
 	if !ok {

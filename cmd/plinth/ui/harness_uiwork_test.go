@@ -68,8 +68,8 @@ func (b *workbench) as(user string) *workbench {
 	return &other
 }
 
-// answer is what the page has answered.
-type answer struct {
+// reply is what the page has answered.
+type reply struct {
 	*workbench
 	code int
 	html string // with entities as they are
@@ -77,13 +77,13 @@ type answer struct {
 }
 
 // open asks for a path below the base.
-func (b *workbench) open(path string) *answer {
+func (b *workbench) open(path string) *reply {
 	b.Helper()
 	return b.send(http.MethodGet, path, nil)
 }
 
 // post sends a form.
-func (b *workbench) post(path string, fields ...string) *answer {
+func (b *workbench) post(path string, fields ...string) *reply {
 	b.Helper()
 	form := url.Values{}
 	for i := 0; i < len(fields); i += 2 {
@@ -92,7 +92,7 @@ func (b *workbench) post(path string, fields ...string) *answer {
 	return b.send(http.MethodPost, path, strings.NewReader(form.Encode()))
 }
 
-func (b *workbench) send(method, path string, body io.Reader) *answer {
+func (b *workbench) send(method, path string, body io.Reader) *reply {
 	b.Helper()
 	r, err := http.NewRequest(method, b.page.URL+"/x/"+strings.TrimPrefix(path, "/x/"), body)
 	if err != nil {
@@ -114,11 +114,11 @@ func (b *workbench) send(method, path string, body io.Reader) *answer {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return &answer{b, response.StatusCode, string(text), response.Header.Get("Location")}
+	return &reply{b, response.StatusCode, string(text), response.Header.Get("Location")}
 }
 
-// is checks the status of an answer.
-func (a *answer) is(code int) *answer {
+// is checks the status of an reply.
+func (a *reply) is(code int) *reply {
 	a.Helper()
 	if a.code != code {
 		a.Fatalf("the page answers %d, not %d: %s", a.code, code, a.html)
@@ -127,7 +127,7 @@ func (a *answer) is(code int) *answer {
 }
 
 // has checks that all texts are on the page, as people read them.
-func (a *answer) has(texts ...string) *answer {
+func (a *reply) has(texts ...string) *reply {
 	a.Helper()
 	for _, text := range texts {
 		if !strings.Contains(html.UnescapeString(a.html), text) {
@@ -138,7 +138,7 @@ func (a *answer) has(texts ...string) *answer {
 }
 
 // hasNot checks that none of the texts is in the page as it is sent.
-func (a *answer) hasNot(texts ...string) *answer {
+func (a *reply) hasNot(texts ...string) *reply {
 	a.Helper()
 	for _, text := range texts {
 		if strings.Contains(a.html, text) {
@@ -149,7 +149,7 @@ func (a *answer) hasNot(texts ...string) *answer {
 }
 
 // field returns the value of an input of the page.
-func (a *answer) field(name string) string {
+func (a *reply) field(name string) string {
 	a.Helper()
 	_, rest, ok := strings.Cut(a.html, `name="`+name+`" value="`)
 	if !ok {

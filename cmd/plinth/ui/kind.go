@@ -84,12 +84,8 @@ func (v *visit) rows() error {
 	if next := v.param("continue"); next != "" {
 		request = request.Param("continue", next)
 	}
-	text, err := request.Do(v.ctx()).Raw()
-	if err != nil {
-		return err
-	}
 	var table metav1.Table
-	if err := json.Unmarshal(text, &table); err != nil {
+	if err := v.do(request, &table); err != nil {
 		return err
 	}
 	out := rowsPage{Columns: columnsOf(table.ColumnDefinitions), Continue: table.Continue, ResourceVersion: table.ResourceVersion}

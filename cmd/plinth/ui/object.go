@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -37,25 +38,47 @@ func (s *subject) Created() time.Time {
 // subject finds the object that the path names, as it is, or as it was at the moment of the page. It is an error if
 // it is not there, but for the pages that are about the past.
 func (v *visit) subject(tab string) (*subject, error) {
+	s, err := v.newSubject(tab)
+	if err == nil {
+		s.Object, err = v.objectAt(s.target(), v.at)
+	}
+	return s, err
+}
+
+// pastSubject is subject for the pages about the past of an object, which may be gone, and its kind too.
+func (v *visit) pastSubject(tab string) (*subject, error) {
+	s, err := v.newSubject(tab)
+	if err != nil {
+		return nil, err
+	}
+	s.Object, err = v.objectAt(s.target(), past.Moment{})
+	if s.Gone = s.Kind.Resource.Version == "" || apierrors.IsNotFound(err); s.Gone {
+		return s, nil
+	}
+	return s, err
+}
+
+func (v *visit) newSubject(tab string) (*subject, error) {
 	t, err := v.target()
 	if err != nil {
 		return nil, err
 	}
-	s := &subject{Kind: t.Kind, Resource: t.Kind.Name(), Namespace: t.Namespace, Name: t.Name, Tab: tab,
-		Secret: t.Kind.Name() == "secrets", Reveal: v.param("reveal") == "1"}
-	s.CanScale = v.conn.canScale(t.Kind)
-	s.Object, err = v.objectAt(t, v.at)
-	return s, err
+	return &subject{Kind: t.Kind, Resource: t.Kind.Name(), Namespace: t.Namespace, Name: t.Name, Tab: tab,
+		Secret: t.Kind.Name() == "secrets", Reveal: v.param("reveal") == "1", CanScale: v.conn.canScale(t.Kind)}, nil
 }
+
+// target is the object as the history names it.
+func (s *subject) target() past.Target {
+	return past.Target{Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}
+}
+
+// title is what the page of an object is called.
+func (s *subject) title() string { return s.Name + " · " + cmp.Or(s.Kind.Kind, s.Resource) }
 
 // objectAt reads an object as it is, or as it was.
 func (v *visit) objectAt(t past.Target, at past.Moment) (*unstructured.Unstructured, error) {
 	if !at.IsNow() {
-		version, err := v.past.History.MustBeAt(v.ctx(), t, at)
-		if err != nil {
-			return nil, err
-		}
-		return past.Object(version)
+		return v.objectThen(t, at)
 	}
 	if t.Kind.Resource.Version == "" {
 		return nil, problem(http.StatusNotFound, "The server does not have the type %q any more. Its timeline and the trash show what is kept.", t.Kind.Name())
@@ -65,6 +88,21 @@ func (v *visit) objectAt(t past.Target, at past.Moment) (*unstructured.Unstructu
 		return objects.Get(v.ctx(), t.Name, metav1.GetOptions{})
 	}
 	return objects.Namespace(t.Namespace).Get(v.ctx(), t.Name, metav1.GetOptions{})
+}
+
+// objectThen reads an object as it was.
+func (v *visit) objectThen(t past.Target, at past.Moment) (*unstructured.Unstructured, error) {
+	version, err := v.past.History.At(v.ctx(), t, at)
+	switch {
+	case err != nil:
+		return nil, err
+	case version != nil:
+		return past.Object(version)
+	}
+	if err := v.past.History.MayGet(v.ctx(), t); err != nil {
+		return nil, problem(http.StatusForbidden, "%v", err)
+	}
+	return nil, problem(http.StatusNotFound, "%s was not there at %s. Its timeline shows when it was.", t, at)
 }
 
 // canScale tells whether objects of a kind have a number of replicas to set.
@@ -111,7 +149,7 @@ func (v *visit) object() error {
 		return err
 	}
 	b.Lines = linesOf(text)
-	return v.show("object.html", page{Title: s.Name + " · " + cmp.Or(s.Kind.Kind, s.Resource), Nav: s.Resource, Body: b})
+	return v.show("object.html", page{Title: s.title(), Nav: s.Resource, Body: b})
 }
 
 // text is an object as the page shows it: without managed fields unless they are asked for, and with the values of

@@ -2,63 +2,80 @@ package ui
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	historyv1 "github.com/plinth-io/plinth/server/history/v1"
+	serverstatus "github.com/plinth-io/plinth/server/status"
 
 	"github.com/plinth-io/plinth/cmd/plinth/past"
 )
 
-// overviewPage is the first page: what changed of late.
+// overviewPage is the first page: how things are, and what changed of late.
 type overviewPage struct {
 	Changes []changeRow
+	Deleted []changeRow
+	Day     string // address of the chart's figures
 	Kept    string
 	Fault   *explained
+
+	Status *serverstatus.Status // nil: the visitor may not read it, or the server has none
 }
 
-// changeRow is a change of an object as lists of changes show it.
-type changeRow struct {
-	historyv1.Description
-	Link string // of the object's timeline at that version
-}
+const (
+	// overviewChanges and overviewDeleted are how many changes and deletions the first page shows.
+	overviewChanges, overviewDeleted = 30, 8
+	oneDay                           = 24 * time.Hour
+)
 
-// Person is who made the change.
-func (c changeRow) Person() string { return past.Person(c.Description) }
-
-// Manager is by which program it was made.
-func (c changeRow) Manager() string { return past.Manager(c.Description) }
-
-// Way is by what request it was made.
-func (c changeRow) Way() string { return past.Way(c.Description) }
-
-// When is the time of the change.
-func (c changeRow) When() time.Time { return c.Time.Time }
-
-// overviewChanges is how many changes the first page shows.
-const overviewChanges = 30
-
-// overview shows what people and programs have changed of late, without statuses.
+// overview shows how things are. Its three requests run at once.
 func (v *visit) overview() error {
-	var b overviewPage
-	q := past.Query{Namespace: v.namespace}.Bound(historyv1.FieldUntil, v.at)
-	for change, err := range past.Limited(past.WithoutStatus(v.past.History.Changes(v.ctx(), q)), overviewChanges) {
-		if err != nil {
+	f := filter{Namespace: v.namespace}
+	var err error
+	if f.Until, err = v.until(); err != nil {
+		return err
+	}
+	b := overviewPage{Day: v.link("now/day")}
+	var changes, deleted found
+	var failed, deletedFailed error
+	var asked sync.WaitGroup
+	asked.Go(func() { b.Status, _ = v.status() }) // the page Server says why not
+	asked.Go(func() { deleted, deletedFailed = v.again().deletedOfLate(f) })
+	changes, failed = v.gather(limited(f.query().Without(historyv1.FieldSubresource, "status"), overviewChanges), "", overviewChanges)
+	asked.Wait()
+	for _, err := range []error{failed, deletedFailed} {
+		if err != nil && b.Fault == nil {
 			e := explain(err)
 			b.Fault = &e
-			break
 		}
-		if slices.Contains(quiet, change.Object.Resource) {
-			continue
-		}
-		b.Changes = append(b.Changes, v.changeRow(change.Description))
 	}
-	b.Kept = v.past.History.Kept()
+	b.Kept, b.Deleted = changes.kept, v.changeRows(deleted.upTo(overviewDeleted).all)
+	b.Changes = v.changeRows(changes.withNewer(deleted, overviewChanges).all)
 	return v.show("overview.html", page{Title: "Overview", Nav: "overview", Body: b})
 }
 
-// quiet are resources whose changes say that something is alive, and nothing else.
-var quiet = []string{"leases.coordination.k8s.io", "events", "events.events.k8s.io"}
+func limited(q past.Query, limit int) past.Query {
+	q.Limit = limit + 1
+	return q
+}
 
-func (v *visit) changeRow(d historyv1.Description) changeRow {
-	return changeRow{d, v.objectLink(d.Object.Resource, d.Object.Namespace, d.Object.Name, "timeline", "rv", revision(d.Revision))}
+// deletedOfLate are the deletions of the last day.
+func (v *visit) deletedOfLate(f filter) (found, error) {
+	if f.Until.Revision == 0 {
+		end := f.Until.Time
+		if end.IsZero() {
+			end = time.Now()
+		}
+		f.Since.Time = end.Add(-oneDay)
+	}
+	return v.gather(limited(f.query().With(historyv1.FieldAction, string(historyv1.Deleted)), overviewChanges), "", overviewChanges)
+}
+
+// withNewer adds those of others that are not older than all of f.
+func (f found) withNewer(others found, limit int) found {
+	if f.more {
+		oldest := f.all[len(f.all)-1].Revision
+		others.all = slices.DeleteFunc(slices.Clone(others.all), func(c historyv1.Change) bool { return c.Revision < oldest })
+	}
+	return f.with(others, limit)
 }

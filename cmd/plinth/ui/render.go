@@ -33,13 +33,15 @@ func readTemplates() map[string]*template.Template {
 
 // functions are what templates may call besides the methods of a page.
 var functions = template.FuncMap{
-	"asset": func(name string) string { return "static/" + assets[name].name },
-	"ago":   ago,
-	"exact": exact,
-	"plus":  func(a, b int) int { return a + b },
-	"size":  size,
-	"count": count,
-	"of":    func(p page, item any) pageItem { return pageItem{p, item} },
+	"asset":      func(name string) string { return "static/" + assets[name].name },
+	"ago":        ago,
+	"exact":      exact,
+	"plus":       func(a, b int) int { return a + b },
+	"size":       size,
+	"count":      count,
+	"inlineRows": inlineRows,
+	"seconds":    seconds,
+	"of":         func(p page, item any) pageItem { return pageItem{p, item} },
 }
 
 // pageItem is a part of a page that needs the page's links.
@@ -111,6 +113,12 @@ func (f *frame) Here(more ...string) string {
 	}
 	u.Path, u.RawQuery = path.Join(f.Base, u.Path), q.Encode()
 	return u.String()
+}
+
+// With is the page with something else as its Body, for parts.
+func (p page) With(body any) page {
+	p.Body = body
+	return p
 }
 
 // show answers with a page.

@@ -85,17 +85,11 @@ var (
 // value colours what stands behind a key or a dash.
 func value(text string) template.HTML {
 	bare := strings.TrimSpace(text)
-	class := "t-s"
-	switch {
-	case bare == "":
+	if bare == "" {
 		return template.HTML(template.HTMLEscapeString(text))
-	case number.MatchString(bare):
-		class = "t-n"
-	case literal.MatchString(bare):
-		class = "t-l"
 	}
 	lead := text[:len(text)-len(strings.TrimLeft(text, " "))]
-	return template.HTML(lead) + span(class, text[len(lead):])
+	return template.HTML(lead) + span(valueClass(bare), text[len(lead):])
 }
 
 func span(class, text string) template.HTML {

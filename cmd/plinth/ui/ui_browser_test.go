@@ -7,13 +7,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/plinth-io/plinth/server/servertest"
 )
-
-var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
 // configMap is an object for tests.
 func configMap(name string, data map[string]any) *unstructured.Unstructured {

@@ -3,6 +3,7 @@ package ui
 import (
 	"fmt"
 	"strconv"
+	"time"
 )
 
 // size writes a number of bytes.
@@ -39,3 +40,18 @@ func count(n any) string {
 }
 
 func revision(n int64) string { return strconv.FormatInt(n, 10) }
+
+// seconds writes a duration.
+func seconds(x float64) string {
+	switch {
+	case x == 0:
+		return "0 s"
+	case x < 0.001:
+		return strconv.FormatFloat(x*1e6, 'f', 0, 64) + " µs"
+	case x < 1:
+		return strconv.FormatFloat(x*1e3, 'f', decimals(x*1e3), 64) + " ms"
+	case x < 120:
+		return strconv.FormatFloat(x, 'f', decimals(x), 64) + " s"
+	}
+	return time.Duration(x * float64(time.Second)).Round(time.Second).String()
+}

@@ -27,6 +27,8 @@ type connection struct {
 	read  time.Time // when kinds were
 	frame remembered
 
+	days dayCache
+
 	used time.Time // guarded by connections
 }
 
@@ -147,6 +149,13 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) (*visit, error) {
 	return v, nil
 }
 
+// again is the visit for another goroutine.
+func (v *visit) again() *visit {
+	other := *v
+	other.past = v.conn.client.Again()
+	return &other
+}
+
 func (v *visit) ctx() context.Context { return v.r.Context() }
 
 func (v *visit) param(name string) string { return v.r.URL.Query().Get(name) }
@@ -205,15 +214,12 @@ func (v *visit) get(out any, params url.Values, path ...string) error {
 			request = request.Param(name, value)
 		}
 	}
-	result := request.Do(v.ctx())
-	if err := result.Error(); err != nil {
-		return err
-	}
-	text, err := result.Raw()
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(text, out)
+	return v.do(request, out)
+}
+
+// do sends a request, and reads the answer into out.
+func (v *visit) do(request *clientrest.Request, out any) error {
+	return decode(request.Do(v.ctx()), out)
 }
 
 // post sends an object to the API at a path, and reads the answer into out.
@@ -222,15 +228,7 @@ func (v *visit) post(in, out any, path ...string) error {
 	if err != nil {
 		return err
 	}
-	result := v.conn.rest.Post().AbsPath(path...).SetHeader("Content-Type", "application/json").Body(body).Do(v.ctx())
-	if err := result.Error(); err != nil {
-		return err
-	}
-	text, err := result.Raw()
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(text, out)
+	return v.do(v.conn.rest.Post().AbsPath(path...).SetHeader("Content-Type", "application/json").Body(body), out)
 }
 
 // json answers with a value.

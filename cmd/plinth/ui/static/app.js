@@ -20,12 +20,13 @@ const plinth = (() => {
     return u.pathname + u.search;
   }
 
-  function toast(text) {
+  // toast tells something for a moment, or until the next one.
+  function toast(text, stays) {
     const t = $("#toast");
     t.textContent = text;
     t.classList.add("on");
     clearTimeout(toast.timer);
-    toast.timer = setTimeout(() => t.classList.remove("on"), 4000);
+    if (!stays) toast.timer = setTimeout(() => t.classList.remove("on"), 4000);
   }
 
   // ago writes how long ago a time was, as kubectl does.
@@ -53,15 +54,33 @@ const plinth = (() => {
     return answer.json();
   }
 
-  // live follows Server-Sent Events; handlers are by the names of events. It says when the server is away and back.
+  // live follows Server-Sent Events; handlers are by the names of events. A browser gives up when the answer is an error,
+  // so the address is asked again then, with the id of the last event as the parameter rv. It says when the server is
+  // away; the handler back is called when it is there again.
   function live(address, handlers) {
-    const source = new EventSource(address);
-    let away = false;
-    source.onerror = () => { if (!away) { away = true; setTimeout(() => away && toast("The server is away. This page goes on when it is back."), 3000); } };
-    source.onopen = () => { if (away) { away = false; if (handlers.back) handlers.back(); } };
-    for (const [name, handle] of Object.entries(handlers)) if (name !== "back") source.addEventListener(name, (e) => handle(JSON.parse(e.data), e));
-    addEventListener("pagehide", () => source.close());
-    return source;
+    const u = new URL(address, location.href);
+    let source, timer, away = false, ended = false;
+    const lost = () => {
+      if (!away) timer = setTimeout(() => { away = true; toast("The server is away. This page goes on when it is back.", true); }, 1500);
+    };
+    const open = () => {
+      source = new EventSource(u);
+      source.onopen = () => { clearTimeout(timer); if (away) { away = false; toast("The server is back."); handlers.back?.(); } };
+      source.onerror = () => {
+        if (ended) return;
+        clearTimeout(timer);
+        lost();
+        if (source.readyState === EventSource.CLOSED) setTimeout(() => ended || open(), 1000);
+      };
+      for (const [name, handle] of Object.entries(handlers)) if (name !== "back") source.addEventListener(name, (e) => {
+        if (e.lastEventId) u.searchParams.set("rv", e.lastEventId);
+        handle(JSON.parse(e.data), e);
+      });
+    };
+    open();
+    const close = () => { ended = true; clearTimeout(timer); source.close(); };
+    addEventListener("pagehide", close);
+    return { close };
   }
 
   // theme
@@ -117,6 +136,7 @@ const plinth = (() => {
     "n": () => { if (new URLSearchParams(location.search).has("at")) location.href = here({ at: "" }); },
     "Escape": () => { const up = $$(".crumbs a").pop(); if (up) location.href = up.href; },
   };
+  for (const a of $$(".tabs a[data-key]")) keys[a.dataset.key] = () => { location.href = a.href; };
   addEventListener("keydown", (e) => {
     const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName);
     if (typing && e.key === "Escape") { e.target.blur(); return; }

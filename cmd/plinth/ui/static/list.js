@@ -1,7 +1,7 @@
 // A list of objects: rows come page by page, stay in memory as arrays, and only those that are seen are in the document.
 "use strict";
 (() => {
-  const { $, el, toast, ago, get, live, keys } = plinth;
+  const { $, el, ago, get, live, keys } = plinth;
   const box = $("#list"), height = 34, namespaced = box.dataset.namespaced === "true";
   let columns = [], all = [], shown = [], byKey = new Map(), at = -1, loading = true, sortBy = -1, down = false, remaining = 0, version = "", note = "";
   const count = $("#count"), filter = $("#filter");
@@ -135,7 +135,6 @@
       },
       bookmark: () => {},
       again: () => { source.close(); load(); },
-      back: () => toast("The server is back."),
     });
   }
 

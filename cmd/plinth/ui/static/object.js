@@ -1,24 +1,23 @@
-// Folding of YAML: a click on the number of a line that opens something hides what is in it.
+// Folding of YAML: a click on the number of a line that opens something hides what is in it. Tables may come later.
 "use strict";
-for (const table of plinth.$$("table[data-fold]")) {
-  const rows = [...table.rows];
-  const within = (i) => {
+(() => {
+  const source = (row) => row.cells[row.cells.length - 1].textContent.trimStart();
+  const isItem = (row) => source(row).startsWith("- ");
+  function within(rows, i) {
     const depth = +rows[i].dataset.depth, all = [];
     for (let j = i + 1; j < rows.length; j++) {
-      const d = +rows[j].dataset.depth, item = d === depth && rows[j].cells[rows[j].cells.length - 1].textContent.trimStart().startsWith("- ");
-      if (d > depth || (item && !rows[i].cells[rows[i].cells.length - 1].textContent.trimStart().startsWith("- "))) all.push(rows[j]);
+      const d = +rows[j].dataset.depth;
+      if (d > depth || (d === depth && isItem(rows[j]) && !isItem(rows[i]))) all.push(rows[j]);
       else break;
     }
     return all;
-  };
-  const draw = () => {
-    for (const r of rows) r.hidden = false;
-    rows.forEach((r, i) => { if (r.classList.contains("shut")) for (const inner of within(i)) inner.hidden = true; });
-  };
-  table.addEventListener("click", (e) => {
-    const row = e.target.closest("td.no")?.parentNode;
+  }
+  addEventListener("click", (e) => {
+    const row = e.target.closest?.("table[data-fold] td.no")?.parentNode;
     if (!row || !("opens" in row.dataset)) return;
     row.classList.toggle("shut");
-    draw();
+    const rows = [...row.parentNode.rows];
+    for (const r of rows) r.hidden = false;
+    rows.forEach((r, i) => { if (r.classList.contains("shut")) for (const inner of within(rows, i)) inner.hidden = true; });
   });
-}
+})();
