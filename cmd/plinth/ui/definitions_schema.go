@@ -125,7 +125,8 @@ type schemaField struct {
 	Facts       []string // default, enum, bounds
 	Rules       []schemaRule
 	Fields      []*schemaField
-	Deeper      int // fields that have a page of their own
+	Deeper      int  // fields that have a page of their own
+	Open        bool // its fields are shown from the start
 }
 
 // field describes a schema, and so many levels below it.
@@ -143,7 +144,9 @@ func (f *schemaSource) field(name, path string, s *fieldSchema, required bool, d
 	}
 	for _, child := range slices.Sorted(maps.Keys(in.Properties)) {
 		to := strings.TrimPrefix(path+"/"+child, "/")
-		out.Fields = append(out.Fields, f.field(child, to, f.resolve(in.Properties[child]), slices.Contains(in.Required, child), depth-1))
+		below := f.field(child, to, f.resolve(in.Properties[child]), slices.Contains(in.Required, child), depth-1)
+		below.Open = depth == shownDepth && child == "spec"
+		out.Fields = append(out.Fields, below)
 	}
 	return out
 }

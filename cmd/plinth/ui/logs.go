@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clientrest "k8s.io/client-go/rest"
 )
 
@@ -74,10 +75,19 @@ func (v *visit) logs() error {
 		b.Lines, b.Cut, err = v.logLines(s.Namespace, s.Name, b)
 	}
 	if err != nil {
-		e := explain(err)
+		e := noLog(err)
 		b.Fault = &e
 	}
 	return v.show("logs.html", page{Title: s.Name + " · logs", Nav: s.Resource, Body: b})
+}
+
+// noLog explains why there is no log, which often is about the node and not about the pod.
+func noLog(err error) explained {
+	e := explain(err)
+	if !apierrors.IsForbidden(err) {
+		e.Title, e.Advice = "There is no log to show", ""
+	}
+	return e
 }
 
 func (v *visit) tail() int {
@@ -151,7 +161,7 @@ func (v *visit) liveLogs() error {
 	body, err := request.Stream(v.ctx())
 	s := v.stream()
 	if err != nil {
-		return s.send("fault", "", explain(err))
+		return s.send("fault", "", noLog(err))
 	}
 	defer body.Close()
 	return sendLines(bufio.NewReaderSize(body, 64<<10), s, last)
