@@ -16,7 +16,9 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	clientrest "k8s.io/client-go/rest"
 
 	"github.com/plinth-io/plinth/server/logging"
@@ -80,6 +82,10 @@ func tabAt(t testing.TB, base, address string) *tab {
 	if err := chromedp.Do(ctx); err != nil { // makes the tab; a time limit of this call would be the tab's
 		t.Fatal(err)
 	}
+	play(b, chromedp.Func(func(ctx context.Context, t *chromedp.Target) error { // as if it were in front: else what is typed goes nowhere
+		_, err := cdp.Call(ctx, t, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+		return err
+	}))
 	if address != "" {
 		b.open(address)
 		b.wait(`!!document.querySelector("main h1")`)
@@ -161,10 +167,34 @@ func (b *tab) sees(text string) {
 	b.wait(`document.body.innerText.includes(` + string(quoted) + `)`)
 }
 
-// keys types.
+// keys types, when the page is there with its scripts.
 func (b *tab) keys(text string) {
 	b.Helper()
-	play(b, chromedp.KeyEvent(text))
+	b.wait(`document.readyState === "complete"`)
+	play(b, chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		for _, r := range text {
+			for _, k := range pressed(kb.Encode(r)) {
+				if _, err := cdp.Call(ctx, t, input.DispatchKeyEvent, *k); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}))
+}
+
+// pressed joins the events of a key with that of its character, which a script that handles the key suppresses then, as
+// in a browser that somebody types into.
+func pressed(all []*input.DispatchKeyEventParams) []*input.DispatchKeyEventParams {
+	var out []*input.DispatchKeyEventParams
+	for _, k := range all {
+		if k.Type == kb.KeyChar {
+			out[len(out)-1].Text = k.Text
+			continue
+		}
+		out = append(out, k)
+	}
+	return out
 }
 
 // theme chooses light or dark.

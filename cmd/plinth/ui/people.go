@@ -46,14 +46,17 @@ func makerOf(d historyv1.Description) maker {
 }
 
 // deedOf says what a change did.
-func deedOf(a historyv1.Action) string {
-	switch a {
+func deedOf(d historyv1.Description) string {
+	switch d.Action {
 	case historyv1.Created:
 		return "created it"
 	case historyv1.Deleted:
 		return "deleted it"
 	case historyv1.Copied:
 		return "last wrote it, before it was copied here"
+	}
+	if strings.HasPrefix(d.Verb, "delete") { // it has finalizers
+		return "asked to delete it"
 	}
 	return "changed it"
 }

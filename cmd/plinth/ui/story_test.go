@@ -24,6 +24,15 @@ import (
 type story struct {
 	*testing.T
 	config *clientrest.Config // of the admin
+	tokens bool               // the people have tokens; else the admin impersonates them
+}
+
+// newStory plays the story on a server, by an admin who impersonates the people.
+func newStory(t *testing.T, config *clientrest.Config) *story {
+	t.Helper()
+	s := &story{T: t, config: config}
+	s.play()
+	return s
 }
 
 // startShop starts a server on a database, in memory without a DSN, whose users have tokens, and plays the story.
@@ -42,7 +51,7 @@ func startShop(t *testing.T, dsn string) *story {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	shop := &story{T: t, config: s.RESTConfig()}
+	shop := &story{T: t, config: s.RESTConfig(), tokens: true}
 	shop.play()
 	return shop
 }
@@ -58,8 +67,13 @@ var resources = map[string]schema.GroupVersionResource{
 // as returns a client of a user, who may do everything.
 func (s *story) as(user, kind, namespace string) dynamic.ResourceInterface {
 	s.Helper()
-	config := clientrest.AnonymousClientConfig(s.config)
-	config.QPS, config.BearerToken, config.UserAgent = -1, user+"-token", "kubectl"
+	config := clientrest.CopyConfig(s.config)
+	config.Impersonate = clientrest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
+	if s.tokens {
+		config = clientrest.AnonymousClientConfig(s.config)
+		config.BearerToken = user + "-token"
+	}
+	config.QPS, config.UserAgent = -1, "kubectl"
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		s.Fatal(err)

@@ -61,10 +61,10 @@ type shownVersion struct {
 }
 
 // Done says what was done.
-func (r timelineRow) Done() string { return deedOf(r.Action) }
+func (r timelineRow) Done() string { return deedOf(r.Description) }
 
 // Done says what was done.
-func (s *shownVersion) Done() string { return deedOf(s.Action) }
+func (s *shownVersion) Done() string { return deedOf(s.Description) }
 
 // Rev is the revision for addresses.
 func (c changeRow) Rev() string { return revision(c.Revision) }

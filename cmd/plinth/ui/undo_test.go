@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/plinth-io/plinth/server/servertest"
 )
 
 // dataOf is a value of a ConfigMap in the namespace default.
@@ -97,7 +99,7 @@ func TestUndoPinned(t *testing.T) {
 
 // TestUndoBad: what cannot be undone, and a form from elsewhere.
 func TestUndoBad(t *testing.T) {
-	f := startPast(t)
+	f := startPast(t, servertest.Options{Controllers: []string{"clusterrole-aggregation-controller"}})
 	rv := f.createNotes()
 	f.wants(f.get(notes+"/undo?to="+url.QueryEscape(hostilePast)), 400, "Not understood")
 	f.wants(f.get(notes+"/undo?to=1"), 409, "was not there at revision 1")
@@ -108,8 +110,11 @@ func TestUndoBad(t *testing.T) {
 	if a := f.do(r); a.code != http.StatusForbidden {
 		t.Errorf("a form of another page is answered with %d", a.code)
 	}
-	bindings := f.of("", schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}, "")
-	f.create(bindings, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: eve}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}, subjects: [{kind: User, name: eve}]}")
+	rbac := func(resource string) schema.GroupVersionResource {
+		return schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: resource}
+	}
+	f.create(f.of("", rbac("clusterroles"), ""), `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: reader}, rules: [{apiGroups: ["", history.plinth.io], resources: [configmaps, changes, versions], verbs: [get, list]}]}`)
+	f.create(f.of("", rbac("clusterrolebindings"), ""), "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: eve}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reader}, subjects: [{kind: User, name: eve}]}")
 	f.door.config = f.as("eve")
 	f.eventually(func() bool { return f.get(notes+"/timeline").code == 200 })
 	f.wants(f.post(notes+"/undo?to="+rv[0], values), 403, "forbidden", "No right to do this")
