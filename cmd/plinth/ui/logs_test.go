@@ -3,9 +3,11 @@ package ui
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -78,4 +80,64 @@ func TestLogLines(t *testing.T) {
 	if long := play(strings.NewReader(strings.Repeat("x", 10000)), ""); strings.Count(long, "x") != 10000 {
 		t.Errorf("a long line has %d characters", strings.Count(long, "x"))
 	}
+}
+
+// kubelet serves the logs of a node's pods, and makes the node.
+func kubelet(b *workbench, serve http.HandlerFunc) {
+	b.Helper()
+	server := httptest.NewTLSServer(serve)
+	b.Cleanup(server.Close)
+	b.Cleanup(server.CloseClientConnections)
+	port, err := strconv.ParseInt(server.URL[strings.LastIndex(server.URL, ":")+1:], 10, 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	node := b.make("nodes", "", `{apiVersion: v1, kind: Node, metadata: {name: here}}`)
+	node.Object["status"] = map[string]any{
+		"addresses":       []any{map[string]any{"type": "InternalIP", "address": "127.0.0.1"}},
+		"daemonEndpoints": map[string]any{"kubeletEndpoint": map[string]any{"Port": port}},
+	}
+	if _, err := b.of("nodes", "").UpdateStatus(b.Context(), node, metav1.UpdateOptions{}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// TestLogsOfKubelet: a log is read as the kubelet gives it, as text; while it is followed it goes on, until somebody stops
+// it or it ends.
+func TestLogsOfKubelet(t *testing.T) {
+	b := newWorkbench(t)
+	more := make(chan string)
+	kubelet(b, func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		if r.URL.Path != "/containerLogs/default/p/main" || q.Get("timestamps") != "true" {
+			http.Error(w, "not asked for: "+r.URL.String(), http.StatusBadRequest)
+			return
+		}
+		fmt.Fprintf(w, "2026-01-01T00:00:01Z tail %s previous %q %s\n", q.Get("tailLines"), q.Get("previous"), hostile)
+		w.(http.Flusher).Flush()
+		for q.Get("follow") == "true" {
+			select {
+			case line, ok := <-more:
+				if !ok {
+					return
+				}
+				fmt.Fprintln(w, line)
+				w.(http.Flusher).Flush()
+			case <-r.Context().Done():
+				return
+			}
+		}
+	})
+	b.make("pods", "default", `{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {nodeName: here, containers: [{name: main, image: "main:1"}]}}`)
+	b.open("objects/pods/default/p/logs").is(200).has(`tail 200 previous "" `+hostile).hasNot("<script>alert", "2026-01-01")
+	b.open("objects/pods/default/p/logs?previous=1&tail=1000").is(200).has(`tail 1000 previous "true"`)
+	tab := tabAt(t, b.page.URL+"/x/", "")
+	tab.open("objects/pods/default/p/logs?follow=1")
+	tab.sees("tail 200")
+	more <- "2026-01-01T00:00:02Z second"
+	tab.sees("second")
+	tab.accessible()
+	close(more)
+	tab.sees("The log has ended.")
+	tab.sound()
 }

@@ -1,26 +1,6 @@
 package ui
 
-import (
-	"context"
-	"testing"
-
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/input"
-	"github.com/chromedp/chromedp"
-)
-
-// press presses a key for which scripts listen, as a keyboard does: what they do with it stops the character.
-func (b *tab) press(key string, code int64) {
-	b.Helper()
-	play(b, chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
-		for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeRawKeyDown, input.DispatchKeyEventTypeKeyUp} {
-			if _, err := cdp.Call(ctx, t, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: kind, Key: key, WindowsVirtualKeyCode: code, NativeVirtualKeyCode: code}); err != nil {
-				return err
-			}
-		}
-		return nil
-	}))
-}
+import "testing"
 
 // TestWorkInBrowser: the pages that change objects, and those that explain rights and kinds, can be used by everybody, in
 // light and dark.
@@ -56,14 +36,13 @@ func TestSuggestions(t *testing.T) {
 	b := tabAt(t, w.page.URL+"/x/", "")
 	b.open("definitions")
 	b.wait(`!!document.querySelector("#suggestions")`)
-	b.press("/", 191)
+	b.keys("/")
 	b.keys("needle")
 	b.wait(`document.querySelectorAll("#suggestions:not([hidden]) li").length === 2`)
 	b.accessible()
-	b.press("ArrowDown", 40)
-	b.press("ArrowDown", 40)
+	b.keys("\u0301\u0301") // down, down
 	b.wait(`document.querySelectorAll("#suggestions li")[1].getAttribute("aria-selected") === "true"`)
-	b.press("Enter", 13)
+	b.keys("\r")
 	b.wait(`location.pathname.endsWith("/objects/configmaps/default/needle-2")`)
 	b.sound()
 }
@@ -76,8 +55,7 @@ func TestEditInBrowser(t *testing.T) {
 	b.open("objects/configmaps/default/one/edit")
 	b.wait(`!!document.querySelector("textarea")`)
 	eval[int](b, `(() => { const t = document.querySelector("textarea"); t.focus(); const at = t.value.indexOf("k: v") + 4; t.setSelectionRange(at, at); return at; })()`)
-	b.press("Enter", 13)
-	b.keys("new: x")
+	b.keys("\rnew: x")
 	b.wait(`document.querySelector("textarea").value.includes("  k: v\n  new: x\n")`)
 	eval[int](b, `document.querySelector("button[value=preview]").focus(), 1`)
 	b.keys("\r")
