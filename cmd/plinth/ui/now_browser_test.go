@@ -52,7 +52,7 @@ func TestNowInBrowser(t *testing.T) {
 		const at = (type, x) => (type === "mousedown" ? over : document).dispatchEvent(new MouseEvent(type, { bubbles: true, clientX: r.right - x, clientY: r.top + 20, button: 0 }));
 		over.dispatchEvent(new MouseEvent("mousemove", { bubbles: true, clientX: r.right - 200, clientY: r.top + 20 }));
 		at("mousedown", 200);
-		over.dispatchEvent(new MouseEvent("mousemove", { bubbles: true, clientX: r.right - 1, clientY: r.top + 20 }));
+		over.dispatchEvent(new MouseEvent("mousemove", { bubbles: true, clientX: r.right - 1, clientY: r.top + 20, movementX: 199 }));
 		at("mouseup", 1);
 		return 1;
 	})()`)

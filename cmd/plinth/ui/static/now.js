@@ -46,7 +46,7 @@
 
   function sentence() {
     if (!day.total) return "Nothing has changed in these 24 hours.";
-    const cut = day.from ? ` Only the newest are counted, since ${new Date(day.from * 1000).toLocaleString("en-GB")}.` : day.kept ? ` ${day.kept}` : "";
+    const cut = day.from ? ` Only the newest are counted, since ${new Date(day.from * 1000).toLocaleString("en-GB")}.` : day.kept ? ` ${day.kept[0].toUpperCase()}${day.kept.slice(1)}.` : "";
     return `${chart.spaced(day.total)} changes in these 24 hours.${cut} Drag over the chart to see those of a time.`;
   }
 
