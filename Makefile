@@ -121,6 +121,9 @@ fuzz: cc ## run every fuzz target for FUZZTIME (30s)
 	  for target in $$(grep -h '^func Fuzz' $$dir/*_test.go | sed 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/'); do \
 	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s $$dir || exit 1; done; done
 
+ui-pictures: cc ## take the pictures of docs/ui anew, with Chromium
+	@go run ./dialects/logtest/withservers -- env PLINTH_UI_PICTURES=$(CURDIR)/docs/ui go test -vet=off -count=1 -run '^TestPictures$$' ./cmd/plinth/ui
+
 lint: cc ## run gofmt, go vet, staticcheck, and govulncheck if its database can be reached
 	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "gofmt -w $$files"; exit 1; fi
 	go vet $(EVERYWHERE)

@@ -144,9 +144,10 @@ func newDay(end time.Time) *dayFigures {
 func (d *dayFigures) count(all []historyv1.Change) {
 	byName := map[string]*dayPerson{}
 	for _, change := range all {
-		part := (change.Time.Unix() - d.Start) / d.Step
-		if part < 0 || part >= int64(dayParts) {
-			continue // it was made while this was asked for
+		since := change.Time.Unix() - d.Start
+		part := since / d.Step
+		if since < 0 || part >= int64(dayParts) {
+			continue // of a clock that is not this one
 		}
 		name := past.Person(change.Description)
 		p := byName[name]

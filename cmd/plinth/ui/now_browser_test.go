@@ -32,13 +32,13 @@ func TestNowInBrowser(t *testing.T) {
 	b.wait(`!document.querySelector("#log").innerText.includes("meanwhile")`)
 	b.keys(" ")
 	b.wait(`document.querySelector("#log tbody tr").innerText.includes("meanwhile")`)
+	b.accessible()
 	for i := range 520 {
 		create(fmt.Sprintf("burst-%03d", i))
 	}
 	b.wait(`document.querySelector("#log tbody tr").innerText.includes("burst-519")`)
 	b.wait(`document.querySelectorAll("#log tbody tr").length === 500 && document.querySelector("#log tbody tr:last-child").innerText.includes("burst-020")`)
 	b.wait(`new URL(document.querySelector("#older a").href).searchParams.get("until") > 0`)
-	b.accessible()
 
 	l.cut(true)
 	create("while-away")
@@ -60,7 +60,7 @@ func TestNowInBrowser(t *testing.T) {
 	b.sees("Changes of that time")
 	b.sees("while-away")
 	b.wait(`!document.querySelector("#log").dataset.live`)
-	b.accessible()
+	b.sound()
 }
 
 // TestServerInBrowser: the charts are drawn from what the server counts, and the page goes on when it was away.

@@ -9,6 +9,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/plinth-io/plinth/server/cluster"
 	serverstatus "github.com/plinth-io/plinth/server/status"
@@ -83,6 +84,11 @@ func (v *visit) server() error {
 	asked.Go(func() { b.Backup, b.BackupFault = faultOf(v.backupTurn()) })
 	b.Status, b.Fault = faultOf(v.status())
 	asked.Wait()
+	for _, fault := range []*explained{b.Fault, b.FiguresFault} {
+		if fault != nil && fault.Code == http.StatusForbidden {
+			fault.Advice = "The ClusterRole system:monitoring gives this right."
+		}
+	}
 	if b.Status != nil {
 		b.fill(v)
 	}
@@ -138,6 +144,9 @@ type backupTurn struct {
 	Time   time.Time
 	Every  time.Duration
 }
+
+// Interval writes how often a backup is made.
+func (t *backupTurn) Interval() string { return duration.HumanDuration(t.Every) }
 
 // backupTurn returns nothing if no backups are made at intervals.
 func (v *visit) backupTurn() (*backupTurn, error) {
