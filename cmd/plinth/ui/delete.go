@@ -125,15 +125,32 @@ func (v *visit) addDependents(b *deletePage) error {
 	b.Count = f.shown + b.Dependents.left()
 	b.Unread = f.unread
 	within, err := v.past.History.Within(v.ctx(), b.Kind.In(b.Namespace, b.Name))
-	if err != nil && b.Resource == "namespaces" { // no history
-		for _, c := range v.inside(b.Name) {
-			b.Within = append(b.Within, withinGroup{Resource: c.Resource, Count: c.Count})
-			b.WithinAll += c.Count
-		}
+	if err != nil { // no history
+		v.countWithin(b)
 		return nil
 	}
 	b.Within, b.WithinAll = groupWithin(within), len(within)
 	return nil
+}
+
+// countWithin counts what is in a namespace, or of a definition, by lists.
+func (v *visit) countWithin(b *deletePage) {
+	var counts []insideCount
+	switch b.Resource {
+	case "namespaces":
+		counts = v.inside(b.Name)
+	case definitionResource:
+		kinds, _ := v.conn.served()
+		for _, k := range kinds {
+			if k.Name() == b.Name {
+				counts = append(counts, insideCount{b.Name, k.Kind.Kind, v.sweepKind(v.ctx(), k, "", 1).Total})
+			}
+		}
+	}
+	for _, c := range counts {
+		b.Within = append(b.Within, withinGroup{Resource: c.Resource, Count: c.Count})
+		b.WithinAll += c.Count
+	}
 }
 
 // left is how many nodes below n are not shown.

@@ -29,7 +29,7 @@ func TestEdit(t *testing.T) {
 	form := b.open("objects/configmaps/default/one/edit").is(200).hasNot("managedFields", "<script>alert")
 	text := strings.Replace(form.textarea(), "data:\n", "data:\n  new: </textarea><script>\n", 1)
 	preview := b.post("objects/configmaps/default/one/edit", "step", "preview", "rv", form.field("rv"), "text", text).is(200)
-	preview.has("+  new: </textarea><script>", "What would change", "Write it").hasNot("</textarea><script>")
+	preview.has(`<tr class="add">`, `<span class="t-s"></textarea><script></span>`, "What would change", "Write it").hasNot("</textarea><script>")
 	if preview.textarea() != text {
 		t.Errorf("the text is not kept: %q", preview.textarea())
 	}
@@ -93,7 +93,7 @@ func TestEditConflict(t *testing.T) {
 		t.Fatal(err)
 	}
 	conflict := b.post(path, "step", "write", "rv", form.field("rv"), "text", text).is(409).has("Changed meanwhile", "the object has been modified", "Preview this text against what is there now")
-	preview := b.post(path, "anew", b.now("configmaps", "default", "one").GetResourceVersion(), "rv", conflict.field("rv"), "text", text).is(200).has("-  k: theirs", "+  k: mine")
+	preview := b.post(path, "anew", b.now("configmaps", "default", "one").GetResourceVersion(), "rv", conflict.field("rv"), "text", text).is(200).has("<mark>theirs</mark>", "<mark>mine</mark>")
 	b.post(path, "step", "write", "rv", preview.field("rv"), "text", text).is(303)
 }
 
