@@ -49,10 +49,12 @@ test-race: cc ## run the tests of test, all of them under the race detector
 
 # These tests are not part of test, and run without the race detector, because the first build of the
 # components takes more than five minutes on two processors.
+# KILLS is how often TestClusterTorture kills the plinth that runs the controllers, and SEED what its clients do meanwhile.
 CLUSTER ?= sqlite,postgres,mariadb
-test-cluster: cc ## test plinth with kube-controller-manager, kube-scheduler, inside and as programs, kubelet (also the oldest), kwok and helm, and test demo; CLUSTER=sqlite,postgres,mariadb
+KILLS ?= 5
+test-cluster: cc ## test plinth with kube-controller-manager, kube-scheduler, inside and as programs, kubelet (also the oldest), kwok and helm, and test demo; CLUSTER=sqlite,postgres,mariadb KILLS=5
 	GOFLAGS="$(GOFLAGS) -tags=cluster" go vet ./cmd/plinth ./server/components/...
-	GOFLAGS="$(GOFLAGS) -tags=cluster" go run ./dialects/logtest/withservers -- env PLINTH_TEST_CLUSTER=$(CLUSTER) go test -p 1 -timeout 40m -run '^Test(Cluster|ClusterAway|ClusterInside|ClusterKilled|ClusterSkew|Demo|BenchDeployments)$$' -v ./cmd/plinth
+	GOFLAGS="$(GOFLAGS) -tags=cluster" go run ./dialects/logtest/withservers -- env PLINTH_TEST_CLUSTER=$(CLUSTER) PLINTH_TEST_CLUSTER_KILLS=$(KILLS) PLINTH_TEST_TORTURE_SEED=$(SEED) go test -p 1 -timeout 60m -run '^Test(Cluster|ClusterAway|ClusterInside|ClusterKilled|ClusterSkew|ClusterTorture|Demo|BenchDeployments)$$' -v ./cmd/plinth
 
 # SEED and REQUESTS are those of the random requests that etcd and plinth are compared by. SEED is also
 # that of the load that goes on for SECONDS through kills and outages, whose history is checked.
