@@ -82,7 +82,7 @@ func TestNowSpan(t *testing.T) {
 	page := b.open("now?ns=default").is(200).has("many-204", "many-005", "Older").hasNot("many-004<")
 	_, rest, _ := strings.Cut(page.html, `id="older"><a href="`)
 	older, _, _ := strings.Cut(rest, `"`)
-	page = b.open(strings.ReplaceAll(older, "&amp;", "&")).is(200).has("many-004", "many-000", "Live again", "Changes of that time").hasNot("many-005", "data-live", "live/now")
+	b.open(strings.ReplaceAll(older, "&amp;", "&")).is(200).has("many-004", "many-000", "Live again", "Changes of that time").hasNot("many-005", "data-live", "live/now")
 	middle := b.now("configmaps", "default", "many-100").GetResourceVersion()
 	b.open("now?ns=default&since="+middle+"&until="+middle).has("many-100").hasNot("many-101", "many-099")
 	b.open("now?ns=default&at="+middle).has("many-100").hasNot("many-101", "live/now")
