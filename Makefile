@@ -17,7 +17,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 run: build ## build plinth and serve on https://127.0.0.1:6443, with SQLite in ./plinth-data
-	@./plinth serve
+	@./plinth serve --ui
 
 build: cc ## build ./plinth, quicker, without kube-controller-manager and kube-scheduler
 	@.ci/compile plinth ./cmd/plinth
@@ -49,10 +49,12 @@ test-race: cc ## run the tests of test, all of them under the race detector
 
 # These tests are not part of test, and run without the race detector, because the first build of the
 # components takes more than five minutes on two processors.
+# KILLS is how often TestClusterTorture kills the plinth that runs the controllers, and SEED what its clients do meanwhile.
 CLUSTER ?= sqlite,postgres,mariadb
-test-cluster: cc ## test plinth with kube-controller-manager, kube-scheduler, inside and as programs, kubelet (also the oldest), kwok and helm, and test demo; CLUSTER=sqlite,postgres,mariadb
+KILLS ?= 5
+test-cluster: cc ## test plinth with kube-controller-manager, kube-scheduler, inside and as programs, kubelet (also the oldest), kwok and helm, and test demo; CLUSTER=sqlite,postgres,mariadb KILLS=5
 	GOFLAGS="$(GOFLAGS) -tags=cluster" go vet ./cmd/plinth ./server/components/...
-	GOFLAGS="$(GOFLAGS) -tags=cluster" go run ./dialects/logtest/withservers -- env PLINTH_TEST_CLUSTER=$(CLUSTER) go test -p 1 -timeout 40m -run '^Test(Cluster|ClusterAway|ClusterInside|ClusterKilled|ClusterSkew|Demo|BenchDeployments)$$' -v ./cmd/plinth
+	GOFLAGS="$(GOFLAGS) -tags=cluster" go run ./dialects/logtest/withservers -- env PLINTH_TEST_CLUSTER=$(CLUSTER) PLINTH_TEST_CLUSTER_KILLS=$(KILLS) PLINTH_TEST_TORTURE_SEED=$(SEED) go test -p 1 -timeout 60m -run '^Test(Cluster|ClusterAway|ClusterInside|ClusterKilled|ClusterSkew|ClusterTorture|Demo|BenchDeployments)$$' -v ./cmd/plinth
 
 # SEED and REQUESTS are those of the random requests that etcd and plinth are compared by. SEED is also
 # that of the load that goes on for SECONDS through kills and outages, whose history is checked.
@@ -120,6 +122,9 @@ fuzz: cc ## run every fuzz target for FUZZTIME (30s)
 	@grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do \
 	  for target in $$(grep -h '^func Fuzz' $$dir/*_test.go | sed 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/'); do \
 	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s $$dir || exit 1; done; done
+
+ui-pictures: cc ## take the pictures of docs/ui anew, with Chromium
+	@go run ./dialects/logtest/withservers -- env PLINTH_UI_PICTURES=$(CURDIR)/docs/ui go test -vet=off -count=1 -run '^TestPictures$$' ./cmd/plinth/ui
 
 lint: cc ## run gofmt, go vet, staticcheck, and govulncheck if its database can be reached
 	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "gofmt -w $$files"; exit 1; fi

@@ -123,6 +123,9 @@ type Config struct {
 	// of it: kube-controller-manager and kube-scheduler, as package components has them. nil: there are none.
 	Components []controllers.Component
 
+	// Page answers below PagePath, for people with a browser. nil: there is none.
+	Page Page
+
 	// RuntimeConfig switches versions of the API and resources in them on and off, as
 	// kube-apiserver's --runtime-config does: "api/beta": "true", "apps/v1": "false",
 	// "resource.k8s.io/v1beta1/resourceclaims": "true"; see builtin.ParseEnabled. nil: all

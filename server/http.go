@@ -68,7 +68,7 @@ func (l *errorLog) Write(line []byte) (int, error) {
 
 // serve starts to accept connections.
 func (s *Server) serve() {
-	s.http = NewHTTP(s.guard, s.certificates.serving.Certificate)
+	s.http = NewHTTP(s.front(), s.certificates.serving.Certificate)
 	_ = s.config.Serving.Apply(s.http.TLSConfig) // Open has checked it
 	s.http.BaseContext = func(net.Listener) context.Context { return s.ctx }
 	s.http.ConnContext, s.http.ConnState = s.guard.ConnContext, s.guard.ConnState

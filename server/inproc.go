@@ -20,12 +20,16 @@ import (
 type inProcess struct {
 	handler func() http.Handler // called for each request: clients are made before the handler is
 	ctx     context.Context     // of the server
-	who     user.Info
+	who     user.Info           // nil: the request says
 }
 
 // RoundTrip returns when the handler has written its header.
 func (t *inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(authn.WithUser(r.Context(), t.who))
+	ctx := r.Context()
+	if t.who != nil {
+		ctx = authn.WithUser(ctx, t.who)
+	}
+	ctx, cancel := context.WithCancel(ctx)
 	w := newPipeWriter(cancel)
 	stop := context.AfterFunc(t.ctx, cancel)
 	context.AfterFunc(ctx, w.abort)

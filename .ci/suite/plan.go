@@ -25,6 +25,7 @@ const ofProcesses = "its tests watch processes"
 
 var withoutRace = []unwatched{
 	{"cmd/plinth", nil, ofProcesses},
+	{"cmd/plinth/ui", nil, ofProcesses},
 	{"bench/torture", nil, ofProcesses},
 	{"sqlstore/backup", nil, "it has no goroutines"},
 	{"server/kind/builtin/allocate", nil, "TestServicesAtOnce of server is watched"},

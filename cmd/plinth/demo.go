@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"slices"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
+	"github.com/plinth-io/plinth/cmd/plinth/ui"
 	"github.com/plinth-io/plinth/server"
 )
 
@@ -83,6 +85,7 @@ func (o *demoOptions) run(cmd *cobra.Command, flags *flagTable) error {
 	if c.Components, err = o.serve.components.make(flags, c); err != nil {
 		return err
 	}
+	c.Page = uiPage(c.Authentication)
 	o.serve.begin(cmd.ErrOrStderr())
 	if o.serve.logging.Verbosity == 0 {
 		o.serve.logging.Dial.OnlyWarnings()
@@ -117,7 +120,15 @@ func (o *demoOptions) introduce(ctx context.Context, out io.Writer, s *server.Se
 	if err := awaitNodes(ctx, client, o.serve.components.nodes); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, `They are ready after %v. Paste this line into another terminal:
+	page, err := showLocally(ctx, s)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, `They are ready after %v. Open this address in one browser:
+
+    %s
+
+Paste this line into another terminal:
 
 %s
 and then try:
@@ -126,8 +137,19 @@ and then try:
     kubectl get pods -o wide --watch
 
 Ctrl-C here ends all of it.
-`, time.Since(begun).Round(100*time.Millisecond), exportLine(s))
+`, time.Since(begun).Round(100*time.Millisecond), page, exportLine(s))
 	return err
+}
+
+// showLocally serves the page of plinth ui until ctx ends, and returns the address that lets a browser in.
+func showLocally(ctx context.Context, s *server.Server) (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	door := ui.NewLocal(s.RESTConfig(), listener.Addr().String())
+	go func() { _ = serveUI(ctx, listener, ui.New(ui.Options{Base: door.Base(), Door: door})) }()
+	return door.URL(), nil
 }
 
 // awaitNodes waits until pods can run on a number of nodes.

@@ -132,6 +132,7 @@ var withoutFlag = map[string]string{
 	"Flags":                  "the flags themselves",
 	"Linger":                 "for programs that stop servers often",
 	"Log":                    "made of --v and --log-format",
+	"Page":                   "made of --ui and the flags of OIDC",
 	"Untracked":              "for measurements of plinth itself",
 }
 

@@ -80,7 +80,7 @@ func newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newHistoryCommands()...)
-	root.AddCommand(newServe(), newEtcd(), newKubeconfig(), newCerts(), newCopy(), newImport(), newExport(), newBackup(), newRestore(), newVerify(), newMigrateManifests(), newBench(), newBenchChild(), newTestAssets(), newDemo(), newJoinCommand(), newAddons(), newStatus(), newVersion(), newDocs())
+	root.AddCommand(newServe(), newEtcd(), newKubeconfig(), newCerts(), newCopy(), newImport(), newExport(), newBackup(), newRestore(), newVerify(), newMigrateManifests(), newBench(), newBenchChild(), newTestAssets(), newDemo(), newJoinCommand(), newAddons(), newUI(), newStatus(), newVersion(), newDocs())
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
 	refineCompletion(root)

@@ -70,6 +70,7 @@ type serveOptions struct {
 	release    releaseOptions
 	gates      string
 	privileged bool
+	ui         bool // the page is served
 }
 
 func newServeOptions() *serveOptions {
@@ -99,6 +100,9 @@ func (o *serveOptions) run(cmd *cobra.Command, flags *flagTable) error {
 	}
 	if o.components.on && !flags.given(&o.config.LeaseCommitDelay) {
 		o.config.LeaseCommitDelay = clusterCommitDelay
+	}
+	if o.ui {
+		o.config.Page = uiPage(o.config.Authentication)
 	}
 	o.begin(cmd.ErrOrStderr())
 	warnOfVariables(cmd, os.Environ(), o.config.Log)

@@ -22,7 +22,7 @@ func (o *serveOptions) flags() []Flag {
 		grouped("Database and files", o.databaseFlags()),
 		grouped("Backups", backupFlags(c)),
 		grouped("Encryption at rest", encryptionFlags(&c.Encryption)),
-		grouped("Network and TLS", networkFlags(c), servingFlags(&c.Serving)),
+		grouped("Network and TLS", networkFlags(c), servingFlags(&c.Serving), []Flag{uiFlag(&o.ui)}),
 		grouped("Controllers and Services", controllerFlags(c)),
 		grouped("Control plane", o.components.flags()),
 		grouped("API versions", o.versionFlags()),

@@ -58,3 +58,9 @@ func New(config *clientrest.Config, distrust func(error) error) (*Client, error)
 	history := &History{server: s, kinds: kinds}
 	return &Client{kinds, history, &Reverter{s, kinds, history}}, nil
 }
+
+// Again returns a Client of the same server and the same kinds for another goroutine.
+func (c *Client) Again() *Client {
+	history := &History{server: c.History.server, kinds: c.Kinds}
+	return &Client{c.Kinds, history, &Reverter{history.server, c.Kinds, history}}
+}

@@ -30,6 +30,8 @@ type View struct {
 	// All shows managedFields, resourceVersion and generation, which differ in nearly every version
 	// and say nothing about what was changed.
 	All bool
+	// Hide returns what is shown instead of an object, such as a Secret without its values; nil: the object.
+	Hide func(*unstructured.Unstructured) *unstructured.Unstructured
 }
 
 // Text returns an object as YAML, nothing for nil.
@@ -42,6 +44,9 @@ func (v View) Text(object *unstructured.Unstructured) ([]byte, error) {
 
 // Content returns what of the object is shown. It shares its parts with the object.
 func (v View) Content(object *unstructured.Unstructured) map[string]any {
+	if v.Hide != nil {
+		object = v.Hide(object)
+	}
 	if v.All {
 		return object.Object
 	}

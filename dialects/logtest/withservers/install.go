@@ -23,7 +23,7 @@ func mayInstall() error {
 }
 
 // tools are commands that tests and the documents use. Debian's packages have their names.
-var tools = []string{"curl", "openssl", "pgbouncer", "sqlite3"}
+var tools = []string{"chromium", "curl", "openssl", "pgbouncer", "sqlite3"}
 
 // wanted returns the packages that are missing and will be installed: those of databases, of tools and of
 // clusters.

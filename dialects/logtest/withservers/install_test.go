@@ -56,7 +56,7 @@ func TestInstallForbidden(t *testing.T) {
 func TestInstallAnnounced(t *testing.T) {
 	trace := missing(t)
 	t.Setenv("PLINTH_TEST_INSTALL", "")
-	want := "curl openssl pgbouncer sqlite3 postgresql mariadb-server"
+	want := "chromium curl openssl pgbouncer sqlite3 postgresql mariadb-server"
 	if got := strings.Join(wanted(), " "); got != want {
 		t.Errorf("wanted are %s; want %s", got, want)
 	}

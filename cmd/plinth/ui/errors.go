@@ -1,0 +1,108 @@
+package ui
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/plinth-io/plinth/cmd/plinth/past"
+)
+
+// errSignIn says that a visitor is not known.
+var errSignIn = errors.New("sign in first")
+
+// problemError is an answer that is no page.
+type problemError struct {
+	code int
+	text string
+}
+
+func (e *problemError) Error() string { return e.text }
+
+func problem(code int, format string, args ...any) error {
+	return &problemError{code, fmt.Sprintf(format, args...)}
+}
+
+// explained is an error as visitors see it: what the API said, whole, and what to do.
+type explained struct {
+	Code         int
+	Title        string
+	Text, Advice string
+}
+
+// explain says what an error means.
+func explain(err error) explained {
+	var own *problemError
+	var unknown *past.UnknownKindError
+	var mistake *past.Mistake
+	var future *past.FutureRevisionError
+	var status apierrors.APIStatus
+	var unreachable *url.Error
+	switch {
+	case errors.Is(err, errSignIn):
+		return explained{http.StatusUnauthorized, "Sign in", "This page is for those who are signed in.", "Open the address that plinth ui has printed: it lets one browser in."}
+	case errors.As(err, &own):
+		return explained{own.code, http.StatusText(own.code), own.text, ""}
+	case errors.Is(err, past.ErrNoHistory):
+		return explained{http.StatusNotImplemented, "No history", "This server keeps no history.", "plinth does: every version of every object, who made it, and how to go back."}
+	case errors.As(err, &unknown):
+		return explained{http.StatusNotFound, "No such kind", err.Error(), ""}
+	case errors.As(err, &mistake), errors.As(err, &future):
+		return explained{http.StatusBadRequest, "Not understood", err.Error(), ""}
+	case errors.As(err, &status):
+		return ofStatus(err, int(status.Status().Code))
+	case errors.As(err, &unreachable):
+		return explained{http.StatusBadGateway, "The server does not answer", err.Error(), "Start it, or choose another context and run plinth ui again."}
+	}
+	return explained{http.StatusInternalServerError, "That did not work", err.Error(), ""}
+}
+
+// ofStatus explains an error of the API.
+func ofStatus(err error, code int) explained {
+	e := explained{Code: code, Title: cmp.Or(http.StatusText(code), "Error"), Text: err.Error()}
+	switch {
+	case apierrors.IsUnauthorized(err):
+		e.Title, e.Advice = "Not signed in", "The credentials are not valid, or not any longer: a certificate or a token may have ended. plinth certs check shows certificates; kubectl auth whoami shows who you are."
+	case apierrors.IsForbidden(err):
+		e.Title, e.Advice = "No right to do this", "Whoever may write RoleBindings can give it to you. The page Rights shows what you may do."
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+		e.Title, e.Advice = "Not kept any longer", "plinth serve --keep says how long old versions stay, such as --keep '*=7d'."
+	case apierrors.IsNotFound(err):
+		e.Title, e.Advice = "Not there", "It may have been deleted: the trash shows what was."
+	case apierrors.IsConflict(err):
+		e.Title, e.Advice = "Changed meanwhile", "Nothing was written. Look at it again, and try once more."
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		e.Title = "Refused"
+	case apierrors.IsTooManyRequests(err):
+		e.Advice = "The server is busy. Try again in a moment."
+	}
+	return e
+}
+
+// fail answers with an error: as a page, or as JSON for scripts.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, v *visit, err error) {
+	if r.Context().Err() != nil {
+		return // nobody reads it
+	}
+	asPage := strings.Contains(r.Header.Get("Accept"), "text/html")
+	if asPage && (errors.Is(err, errSignIn) || apierrors.IsUnauthorized(err)) && s.door.welcome(w, r, err) {
+		return
+	}
+	e := explain(err)
+	if !asPage {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(e.Code)
+		fmt.Fprintln(w, strings.TrimSpace(e.Title+": "+e.Text+" "+e.Advice))
+		return
+	}
+	if v == nil {
+		showBare(w, e.Code, "error.html", e)
+		return
+	}
+	v.show("error.html", page{Title: e.Title, Code: e.Code, Body: e})
+}

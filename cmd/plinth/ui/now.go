@@ -1,0 +1,247 @@
+package ui
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	historyv1 "github.com/plinth-io/plinth/server/history/v1"
+
+	"github.com/plinth-io/plinth/cmd/plinth/past"
+)
+
+// nowPage is the log of changes: the newest, and those that come.
+type nowPage struct {
+	Changes []changeRow
+	Live    string // address of the changes that come; empty if the page is of a span of the past
+	Day     string // address of the chart's figures
+	Older   string // address of the changes before these; empty: there are none
+	Span    bool   // of the past
+	Kept    string
+	Fault   *explained
+
+	Kind, User, Verb, Since, Until string // as the visitor wrote them
+	Status, Quiet                  bool
+	Verbs                          []string
+}
+
+// Filtered tells whether anything but the span is chosen.
+func (b *nowPage) Filtered() bool {
+	return b.Kind != "" || b.User != "" || b.Verb != "" || b.Status || b.Quiet
+}
+
+// nowRows is how many rows the page has before others come; static/now.js bounds them then.
+const nowRows = 200
+
+// verbs are those of requests that change something.
+var verbs = []string{"create", "update", "patch", "delete", "deletecollection"}
+
+// now shows what happens.
+func (v *visit) now() error {
+	b := &nowPage{
+		Kind: v.param("kind"), User: v.param("user"), Verb: v.param("verb"), Since: v.param("since"), Until: v.param("until"),
+		Status: v.param("status") == "1", Quiet: v.param("quiet") == "1", Verbs: verbs,
+	}
+	b.Span = b.Since != "" || b.Until != "" || v.atText != ""
+	p := page{Title: "What happens", Nav: "now", Body: b}
+	if err := v.fillNow(b); err != nil {
+		e := explain(err)
+		b.Fault, p.Code = &e, e.Code
+	}
+	return v.show("now.html", p)
+}
+
+func (v *visit) fillNow(b *nowPage) error {
+	f, err := v.filter()
+	if err != nil {
+		return err
+	}
+	b.Day = v.withFilter("now/day", b)
+	if !b.Span {
+		// What comes is followed from a revision up to which the list is complete.
+		_, head, err := v.past.History.Newest(v.ctx(), past.Query{Namespace: f.Namespace, Limit: 1})
+		if err != nil {
+			return err
+		}
+		b.Live = v.withFilter("live/now", b, "rv", head)
+		if f.Until, err = past.ParseMoment("until", head, time.Now()); err != nil {
+			return err
+		}
+	}
+	changes, err := v.newest(f, nowRows)
+	if err != nil {
+		return err
+	}
+	b.Changes = v.changeRows(changes.all)
+	if changes.more {
+		b.Older = v.withFilter("now", b, "since", b.Since, "until", revision(changes.all[len(changes.all)-1].Revision-1))
+		return nil
+	}
+	b.Kept = changes.kept
+	return nil
+}
+
+// withFilter is link with what the visitor has chosen.
+func (v *visit) withFilter(path string, b *nowPage, more ...string) string {
+	all := []string{"kind", b.Kind, "user", b.User, "verb", b.Verb}
+	if b.Status {
+		all = append(all, "status", "1")
+	}
+	if b.Quiet {
+		all = append(all, "quiet", "1")
+	}
+	return v.link(path, append(all, more...)...)
+}
+
+// filter reads what a visitor has chosen.
+func (v *visit) filter() (f filter, err error) {
+	f = filter{Namespace: v.namespace, User: v.param("user"), Verb: v.param("verb"), Status: v.param("status") == "1", Quiet: v.param("quiet") == "1"}
+	if kind := v.param("kind"); kind != "" {
+		found, err := v.past.History.FindPastKind(v.ctx(), kind)
+		if err != nil {
+			return f, err
+		}
+		f.Resource = found.Name()
+	}
+	if f.Until, err = v.until(); err != nil {
+		return f, err
+	}
+	for name, m := range map[string]*past.Moment{"since": &f.Since, "until": &f.Until} {
+		text := v.param(name)
+		if text == "" {
+			continue
+		}
+		if *m, err = past.ParseMoment(name, text, time.Now()); err != nil || m.Back > 0 {
+			return f, problem(http.StatusBadRequest, "%s: %q is no moment of the past. Write how long ago, such as 2h or 3d, a time such as 14:00 or 2006-01-02 15:04, or a resourceVersion.", name, text)
+		}
+	}
+	return f, nil
+}
+
+// liveChange is a row that the script makes.
+type liveChange struct {
+	Revision  int64  `json:"rv"`
+	Time      string `json:"time"`
+	Action    string `json:"action"`
+	Resource  string `json:"resource"`
+	Namespace string `json:"ns,omitempty"`
+	Name      string `json:"name"`
+	Person    string `json:"person"`
+	Account   string `json:"account,omitempty"`
+	Manager   string `json:"manager"`
+	Way       string `json:"way"`
+	Link      string `json:"link"`
+}
+
+func (v *visit) liveChange(c historyv1.Change) liveChange {
+	row := v.changeRow(c.Description)
+	return liveChange{
+		c.Revision, exact(row.When()), string(c.Action), c.Object.Resource, c.Object.Namespace, c.Object.Name,
+		row.Person(), row.Account(), row.Manager(), row.Way(), row.Link,
+	}
+}
+
+const (
+	// liveLooks is how often a stream looks whether the API is still there: a watch that has ended is taken up again
+	// without a word, for as long as it takes.
+	liveLooks = 5 * time.Second
+	// liveBatch bounds the changes of one event, liveWaits for how long they are gathered.
+	liveBatch, liveWaits = 500, 50 * time.Millisecond
+)
+
+// liveNow sends the changes that come, until the browser leaves or the API is away; then the browser asks again from
+// where it was.
+func (v *visit) liveNow() error {
+	f, err := v.filter()
+	if err != nil {
+		return err
+	}
+	after := cmp.Or(v.r.Header.Get("Last-Event-ID"), v.param("rv"))
+	if n, err := strconv.ParseInt(after, 10, 64); err != nil || n <= 0 {
+		return problem(http.StatusBadRequest, "rv: %q is no resourceVersion.", after) // it would be tried again and again
+	}
+	if err := v.awake(); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(v.ctx())
+	defer stop()
+	come, end := make(chan historyv1.Change, liveBatch), make(chan error, 1)
+	history := v.conn.client.Again().History
+	go func() {
+		end <- history.Follow(ctx, f.query(), after, func(_ *unstructured.Unstructured, change historyv1.Change) error {
+			if !f.wants(change) {
+				return nil
+			}
+			select {
+			case come <- change:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}()
+	s := v.stream()
+	err, ended := v.sendChanges(ctx, s, come, end)
+	if stop(); !ended {
+		<-end
+	}
+	if err == nil || ctx.Err() != nil && v.ctx().Err() != nil {
+		return nil
+	}
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return s.send("again", "", "this is too old to go on from")
+	}
+	return s.send("fault", "", explain(err))
+}
+
+// sendChanges sends what comes. ended says that the goroutine that follows has.
+func (v *visit) sendChanges(ctx context.Context, s *stream, come <-chan historyv1.Change, end <-chan error) (err error, ended bool) {
+	look := time.NewTicker(liveLooks)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, false
+		case err := <-end:
+			return err, true
+		case <-look.C:
+			if v.awake() != nil || s.write(": still here\n\n") != nil {
+				return nil, false
+			}
+		case change := <-come:
+			rows := v.batch(ctx, change, come)
+			if s.send("changes", revision(rows[len(rows)-1].Revision), rows) != nil {
+				return nil, false
+			}
+		}
+	}
+}
+
+// batch gathers what comes shortly after a change.
+func (v *visit) batch(ctx context.Context, change historyv1.Change, come <-chan historyv1.Change) []liveChange {
+	rows := []liveChange{v.liveChange(change)}
+	enough := time.After(liveWaits)
+	for len(rows) < liveBatch {
+		select {
+		case change = <-come:
+			rows = append(rows, v.liveChange(change))
+		case <-enough:
+			return rows
+		case <-ctx.Done():
+			return rows
+		}
+	}
+	return rows
+}
+
+// awake asks the API for a sign of life.
+func (v *visit) awake() error {
+	ctx, cancel := context.WithTimeout(v.ctx(), liveLooks)
+	defer cancel()
+	return v.conn.rest.Get().AbsPath("version").Do(ctx).Error()
+}

@@ -1,0 +1,123 @@
+// Package ui is the page that plinth shows in a browser: the objects of a cluster, each with its past.
+//
+// It is a client, as package past is, through which it reads the history. Every read and write goes through the public
+// API with the credentials of the visitor, so that the page never has more rights than the one who looks at it. A Door
+// says who that is: Local for plinth ui, SignIn for plinth serve --ui.
+//
+// Pages are made here, with html/template; scripts add what is live. Each page is a file, with its template of the same
+// name in templates. All that a page shows is in its address.
+package ui
+
+import (
+	"net/http"
+	"strings"
+)
+
+// Options say what the page is served with.
+type Options struct {
+	Base string // path below which it is, with / at both ends
+	Door Door
+}
+
+// Server is the http.Handler of the page.
+type Server struct {
+	base        string
+	door        Door
+	mux         *http.ServeMux
+	connections *connections
+	origin      *http.CrossOriginProtection
+}
+
+// New returns the page. It asks nothing yet.
+func New(o Options) *Server {
+	s := &Server{
+		base: o.Base, door: o.Door, mux: http.NewServeMux(),
+		connections: newConnections(), origin: http.NewCrossOriginProtection(),
+	}
+	s.routes()
+	return s
+}
+
+// routes adds every path of the page, below its base. The objects of the cluster have the namespace "-".
+func (s *Server) routes() {
+	s.mux.HandleFunc("GET /static/{name}", serveAsset)
+	s.door.routes(s)
+
+	s.page("GET /{$}", (*visit).overview)
+	s.page("GET /now", (*visit).now)
+	s.page("GET /now/day", (*visit).nowDay)
+	s.page("GET /live/now", (*visit).liveNow)
+	s.page("GET /server", (*visit).server)
+	s.page("GET /server/figures", (*visit).serverFigures)
+	s.page("GET /kinds/{resource}", (*visit).kind)
+	s.page("GET /rows/{resource}", (*visit).rows)
+	s.page("GET /live/rows/{resource}", (*visit).liveRows)
+
+	s.page("GET /search", (*visit).search)
+	s.page("GET /rights", (*visit).rights)
+	s.page("GET /definitions", (*visit).definitions)
+	s.page("GET /definitions/{name}", (*visit).definition)
+
+	s.page("GET /objects/{resource}/{namespace}/{name}", (*visit).object)
+	s.page("GET /objects/{resource}/{namespace}/{name}/timeline", (*visit).timeline)
+	s.page("GET /objects/{resource}/{namespace}/{name}/blame", (*visit).blame)
+	s.page("GET /objects/{resource}/{namespace}/{name}/undo", (*visit).undo)
+	s.page("POST /objects/{resource}/{namespace}/{name}/undo", (*visit).doUndo)
+	s.page("GET /objects/{resource}/{namespace}/{name}/undelete", (*visit).undelete)
+	s.page("POST /objects/{resource}/{namespace}/{name}/undelete", (*visit).doUndelete)
+	s.page("GET /trash", (*visit).trash)
+	s.page("GET /objects/{resource}/{namespace}/{name}/tree", (*visit).tree)
+	s.page("GET /objects/{resource}/{namespace}/{name}/logs", (*visit).logs)
+	s.page("GET /live/logs/{namespace}/{name}", (*visit).liveLogs)
+	for _, method := range []string{"GET", "POST"} { // a form, and what it asks for
+		s.page(method+" /objects/{resource}/{namespace}/{name}/edit", (*visit).edit)
+		s.page(method+" /objects/{resource}/{namespace}/{name}/scale", (*visit).scale)
+		s.page(method+" /objects/{resource}/{namespace}/{name}/restart", (*visit).restart)
+		s.page(method+" /objects/{resource}/{namespace}/{name}/delete", (*visit).remove)
+	}
+}
+
+// page adds a path that only visitors who are let in see.
+func (s *Server) page(pattern string, show func(*visit) error) {
+	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		v, err := s.enter(w, r)
+		if err == nil {
+			err = show(v)
+		}
+		if err != nil {
+			s.fail(w, r, v, err)
+		}
+	})
+}
+
+// policy is what a browser may load for the page: its own files, and nothing from anywhere else.
+const policy = "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+
+// ServeHTTP answers requests below the base.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	if err := s.door.guard(r); err != nil {
+		s.fail(w, r, nil, err)
+		return
+	}
+	if err := s.origin.Check(r); err != nil {
+		s.fail(w, r, nil, problem(http.StatusForbidden, "This request comes from another page, and was not carried out."))
+		return
+	}
+	if r.URL.Path+"/" == s.base {
+		http.Redirect(w, r, s.base, http.StatusFound)
+		return
+	}
+	if !strings.HasPrefix(r.URL.Path, s.base) {
+		s.fail(w, r, nil, problem(http.StatusNotFound, "There is no page here."))
+		return
+	}
+	http.StripPrefix(strings.TrimSuffix(s.base, "/"), s.mux).ServeHTTP(w, r)
+}

@@ -1,0 +1,57 @@
+package ui
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// size writes a number of bytes.
+func size(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	x, i := float64(n), 0
+	for x >= 1024 && i < len(units)-1 {
+		x, i = x/1024, i+1
+	}
+	if i == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return strconv.FormatFloat(x, 'f', decimals(x), 64) + " " + units[i]
+}
+
+// decimals is how many digits after the point are worth to be read.
+func decimals(x float64) int {
+	switch {
+	case x < 10:
+		return 2
+	case x < 100:
+		return 1
+	}
+	return 0
+}
+
+// count writes a number with spaces between thousands.
+func count(n any) string {
+	text := fmt.Sprint(n) // an int or an int64
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "\u202f" + text[i:]
+	}
+	return text
+}
+
+func revision(n int64) string { return strconv.FormatInt(n, 10) }
+
+// seconds writes a duration.
+func seconds(x float64) string {
+	switch {
+	case x == 0:
+		return "0 s"
+	case x < 0.001:
+		return strconv.FormatFloat(x*1e6, 'f', 0, 64) + " µs"
+	case x < 1:
+		return strconv.FormatFloat(x*1e3, 'f', decimals(x*1e3), 64) + " ms"
+	case x < 120:
+		return strconv.FormatFloat(x, 'f', decimals(x), 64) + " s"
+	}
+	return time.Duration(x * float64(time.Second)).Round(time.Second).String()
+}

@@ -1,0 +1,253 @@
+package ui
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
+	clientrest "k8s.io/client-go/rest"
+
+	"github.com/plinth-io/plinth/cmd/plinth/past"
+)
+
+// connection is the way of a visitor's requests to the API. It is shared by all requests with the same credentials.
+type connection struct {
+	client  *past.Client
+	rest    clientrest.Interface
+	objects dynamic.Interface
+	host    string
+
+	mu    sync.Mutex
+	kinds []past.Served
+	read  time.Time // when kinds were
+	frame remembered
+
+	days dayCache
+
+	used time.Time // guarded by connections
+}
+
+// mostConnections bounds how many visitors' clients are kept.
+const mostConnections = 200
+
+// connections are those of the visitors of late.
+type connections struct {
+	mu    sync.Mutex
+	byKey map[string]*connection
+}
+
+func newConnections() *connections { return &connections{byKey: map[string]*connection{}} }
+
+// get returns the connection of a visitor.
+func (c *connections) get(key string, config *clientrest.Config) (*connection, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	conn := c.byKey[key]
+	if conn == nil {
+		var err error
+		if conn, err = connect(config); err != nil {
+			return nil, err
+		}
+		if len(c.byKey) >= mostConnections {
+			c.dropOldest()
+		}
+		c.byKey[key] = conn
+	}
+	conn.used = time.Now()
+	return conn, nil
+}
+
+func (c *connections) dropOldest() {
+	oldest := ""
+	for key, conn := range c.byKey {
+		if oldest == "" || conn.used.Before(c.byKey[oldest].used) {
+			oldest = key
+		}
+	}
+	delete(c.byKey, oldest)
+}
+
+func connect(config *clientrest.Config) (*connection, error) {
+	client, err := past.New(config, nil)
+	if err != nil {
+		return nil, err
+	}
+	config = clientrest.CopyConfig(config)
+	config.QPS = -1 // the server has its own limits
+	config.WarningHandler = clientrest.NoWarnings{}
+	config.UserAgent = userAgent
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	rest, err := clientrest.UnversionedRESTClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return &connection{client: client, rest: rest, objects: objects, host: config.Host}, nil
+}
+
+// userAgent is the manager of what the page writes.
+const userAgent = "plinth-ui"
+
+// kindsFresh is how old what is known of the kinds may be.
+const kindsFresh = 5 * time.Second
+
+// served returns all kinds of the server.
+func (c *connection) served() ([]past.Served, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.read) < kindsFresh {
+		return c.kinds, nil
+	}
+	kinds, err := c.client.Kinds.All(!c.read.IsZero())
+	if err == nil {
+		c.kinds, c.read = kinds, time.Now()
+	}
+	return kinds, err
+}
+
+// visit is a request of a visitor. One goroutine uses it.
+type visit struct {
+	s    *Server
+	w    http.ResponseWriter
+	r    *http.Request
+	conn *connection
+	past *past.Client
+
+	namespace string      // that is looked at; empty: all
+	at        past.Moment // for which the page is
+	atText    string
+}
+
+// enter lets a visitor in.
+func (s *Server) enter(w http.ResponseWriter, r *http.Request) (*visit, error) {
+	key, config, err := s.door.enter(r)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := s.connections.get(key, config)
+	if err != nil {
+		return nil, err
+	}
+	v := &visit{s: s, w: w, r: r, conn: conn, past: conn.client.Again()}
+	v.namespace, v.atText = v.param("ns"), v.param("at")
+	if v.atText == "" {
+		return v, nil
+	}
+	v.at, err = past.ParseMoment("at", v.atText, time.Now())
+	if err != nil {
+		v.atText = ""
+		return v, problem(http.StatusBadRequest, "%q is no moment. Write how long ago, such as 2h or 3d, a time such as 14:00 or 2006-01-02 15:04, or a resourceVersion.", v.param("at"))
+	}
+	return v, nil
+}
+
+// again is the visit for another goroutine.
+func (v *visit) again() *visit {
+	other := *v
+	other.past = v.conn.client.Again()
+	return &other
+}
+
+func (v *visit) ctx() context.Context { return v.r.Context() }
+
+func (v *visit) param(name string) string { return v.r.URL.Query().Get(name) }
+
+// link returns the address of a page below the base, for the namespace and the moment that are looked at. More are
+// names and values of parameters; an empty value leaves one out.
+func (v *visit) link(path string, more ...string) string {
+	q := url.Values{}
+	for name, value := range map[string]string{"ns": v.namespace, "at": v.atText} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	for i := 0; i+1 < len(more); i += 2 {
+		if q.Del(more[i]); more[i+1] != "" {
+			q.Set(more[i], more[i+1])
+		}
+	}
+	address := v.s.base + path
+	if len(q) > 0 {
+		address += "?" + q.Encode()
+	}
+	return address
+}
+
+// objectLink returns the address of an object's page.
+func (v *visit) objectLink(resource, namespace, name, page string, more ...string) string {
+	if namespace == "" {
+		namespace = "-"
+	}
+	path := "objects/" + url.PathEscape(resource) + "/" + url.PathEscape(namespace) + "/" + url.PathEscape(name)
+	if page != "" {
+		path += "/" + page
+	}
+	return v.link(path, more...)
+}
+
+// target returns the object that the path names. Its kind may be gone.
+func (v *visit) target() (past.Target, error) {
+	kind, err := v.past.History.FindPastKind(v.ctx(), v.r.PathValue("resource"))
+	if err != nil {
+		return past.Target{}, err
+	}
+	namespace := v.r.PathValue("namespace")
+	if namespace == "-" {
+		namespace = ""
+	}
+	return kind.In(namespace, v.r.PathValue("name")), nil
+}
+
+// get reads the API at a path into out.
+func (v *visit) get(out any, params url.Values, path ...string) error {
+	request := v.conn.rest.Get().AbsPath(path...)
+	for name, values := range params {
+		for _, value := range values {
+			request = request.Param(name, value)
+		}
+	}
+	return v.do(request, out)
+}
+
+// do sends a request, and reads the answer into out.
+func (v *visit) do(request *clientrest.Request, out any) error {
+	return decode(request.Do(v.ctx()), out)
+}
+
+// post sends an object to the API at a path, and reads the answer into out.
+func (v *visit) post(in, out any, path ...string) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	return v.do(v.conn.rest.Post().AbsPath(path...).SetHeader("Content-Type", "application/json").Body(body), out)
+}
+
+// json answers with a value.
+func (v *visit) json(value any) error {
+	v.w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(v.w).Encode(value)
+}
+
+// decode reads an answer of the API into out.
+func decode(result clientrest.Result, out any) error {
+	if err := result.Error(); err != nil { // Raw does not read the Status
+		return err
+	}
+	text, err := result.Raw()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, out)
+}
+
+// pathPart is a name as a part of a path.
+func pathPart(name string) string { return url.PathEscape(name) }
