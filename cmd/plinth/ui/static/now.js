@@ -5,8 +5,11 @@
   const box = $("#day"), note = $("#day-note"), most = 500;
   let day = null, drawn = null, asked = 0;
 
-  // pick shows the changes of the time that was dragged over.
+  // pick shows the changes of the bars that were dragged over.
   function pick(from, to) {
+    const bar = (t, round) => day.start + round((t - day.start) / day.step) * day.step;
+    from = bar(from, Math.floor);
+    to = bar(to, Math.ceil) - 0.001;
     const u = new URL(box.dataset.now, location.href);
     for (const [name, value] of new URLSearchParams(location.search)) if (!u.searchParams.has(name) && name !== "theme") u.searchParams.set(name, value);
     u.searchParams.set("since", new Date(Math.max(from, day.start) * 1000).toISOString());
