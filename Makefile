@@ -11,7 +11,7 @@ export GOFLAGS := $(strip $(GOFLAGS) $(if $(findstring -trimpath,$(GOFLAGS)),,-t
 CC ?= cc
 
 .DEFAULT_GOAL := help
-.PHONY: help run build build-cluster demo test test-cluster test-etcd record kubernetes test-quick test-race test-hostile test-pgbouncer test-ha torture mutants additions bench fuzz lint lint-workflows gosec release release-check image-push clean cc
+.PHONY: help run build build-cluster demo test test-cluster test-e2e test-etcd record kubernetes test-quick test-race test-hostile test-pgbouncer test-ha torture mutants additions bench fuzz lint lint-workflows gosec release release-check image-push clean cc
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -55,6 +55,11 @@ KILLS ?= 5
 test-cluster: cc ## test plinth with kube-controller-manager, kube-scheduler, inside and as programs, kubelet (also the oldest), kwok and helm, and test demo; CLUSTER=sqlite,postgres,mariadb KILLS=5
 	GOFLAGS="$(GOFLAGS) -tags=cluster" go vet ./cmd/plinth ./server/components/...
 	GOFLAGS="$(GOFLAGS) -tags=cluster" go run ./dialects/logtest/withservers -- env PLINTH_TEST_CLUSTER=$(CLUSTER) PLINTH_TEST_CLUSTER_KILLS=$(KILLS) PLINTH_TEST_TORTURE_SEED=$(SEED) go test -p 1 -timeout 60m -run '^Test(Cluster|ClusterAway|ClusterInside|ClusterKilled|ClusterSkew|ClusterTorture|Demo|BenchDeployments)$$' -v ./cmd/plinth
+
+# E2E is how many tests run at a time. One of them waits for five minutes.
+E2E ?= 8
+test-e2e: cc ## run upstream's end-to-end tests that need no containers on plinth with the components inside and simulated nodes; E2E=8: so many at a time
+	GOFLAGS="$(GOFLAGS) -tags=cluster" PLINTH_TEST_E2E=$(E2E) go test -vet=off -timeout 90m -run '^TestClusterE2E$$' -v ./cmd/plinth
 
 # SEED and REQUESTS are those of the random requests that etcd and plinth are compared by. SEED is also
 # that of the load that goes on for SECONDS through kills and outages, whose history is checked.

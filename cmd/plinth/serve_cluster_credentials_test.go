@@ -97,7 +97,10 @@ func (c *realCluster) authority(t *testing.T) *x509.CertPool {
 // currentCertificate returns the client certificate in the folder of a kubelet.
 func (c *realCluster) currentCertificate(t *testing.T, n *realNode) *x509.Certificate {
 	t.Helper()
-	text, err := os.ReadFile(n.shell.path("/var/lib/kubelet/pki/kubelet-client-current.pem"))
+	folder := n.shell.path("/var/lib/kubelet/pki")
+	current, err := os.Readlink(filepath.Join(folder, "kubelet-client-current.pem")) // as the node names it
+	must(t, err)
+	text, err := os.ReadFile(filepath.Join(folder, filepath.Base(current)))
 	must(t, err)
 	block, _ := pem.Decode(text)
 	if block == nil {

@@ -126,7 +126,7 @@ func newRealCluster(t *testing.T, bin, kubeletRelease, dsn string, inside bool) 
 	} else {
 		c.flags = append([]string{"--data-dir"}, shell.flagsOf(t, "plinth serve --data-dir")...)
 	}
-	c.flags = append(c.flags, "--audit-policy-file="+policy, "--audit-log-path="+filepath.Join(dir, "audit.log"))
+	c.flags = append(c.flags, "--tls-san=plinth.example.com", "--audit-policy-file="+policy, "--audit-log-path="+filepath.Join(dir, "audit.log"))
 	c.plinth = serveFor(t, filepath.Join(dir, "cluster"), dsn, c.flags...)
 	c.kube = kubernetes.NewForConfigOrDie(c.plinth.config(t))
 	for _, begin := range []string{
@@ -178,22 +178,29 @@ func (c *realCluster) startShown(t *testing.T, shell *docShell, program, text st
 	t.Helper()
 	text, err := shell.translate(text)
 	must(t, err)
-	log, err := os.CreateTemp(c.dir, program+"-*.log")
+	args := append([]string{"-c", "exec " + text + ` "$@"`, program}, flags...)
+	cmd := exec.Command("bash", args...)
+	cmd.Env = append(os.Environ(), "HOME="+c.dir, "ROOT="+shell.root, "BIN="+c.bin,
+		"PATH="+strings.Join([]string{filepath.Join(shell.root, "usr/local/bin"), c.bin, os.Getenv("PATH")}, ":"))
+	return c.startProgram(t, program, shell.home(), cmd)
+}
+
+// startProgram runs a command until the end of the test.
+func (c *realCluster) startProgram(t *testing.T, name, dir string, cmd *exec.Cmd) *component {
+	t.Helper()
+	log, err := os.CreateTemp(c.dir, name+"-*.log")
 	must(t, err)
 	defer log.Close()
-	args := append([]string{"-c", "exec " + text + ` "$@"`, program}, flags...)
-	p := &component{name: program, cmd: exec.Command("bash", args...), log: log.Name()}
-	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = shell.home(), log, log
-	p.cmd.Env = append(os.Environ(), "HOME="+c.dir, "ROOT="+shell.root, "BIN="+c.bin,
-		"PATH="+strings.Join([]string{filepath.Join(shell.root, "usr/local/bin"), c.bin, os.Getenv("PATH")}, ":"))
-	must(t, p.cmd.Start())
+	p := &component{name: name, cmd: cmd, log: log.Name()}
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
+	must(t, cmd.Start())
 	c.mu.Lock()
 	c.components = append(c.components, p)
 	c.mu.Unlock()
 	t.Cleanup(func() {
 		p.stop()
 		if t.Failed() {
-			t.Logf("%s: the end of its log:\n%s", program, tail(p.log, 40))
+			t.Logf("%s: the end of its log:\n%s", name, tail(p.log, 40))
 		}
 	})
 	return p

@@ -19,7 +19,7 @@ import (
 var componentUsers = map[string]*regexp.Regexp{
 	"kube-controller-manager": regexp.MustCompile(`^system:kube-controller-manager$|^system:serviceaccount:kube-system:[a-z-]+$`),
 	"kube-scheduler":          regexp.MustCompile(`^system:kube-scheduler$`),
-	"kubelet":                 regexp.MustCompile(`^system:node:(node-1|[0-9.]+)$|^system:bootstrap:[a-z0-9]{6}$`),
+	"kubelet":                 regexp.MustCompile(`^system:node:(node-1|worker-1|[0-9.]+)$|^system:bootstrap:[a-z0-9]{6}$`),
 	"kwok":                    regexp.MustCompile(`^kwok$`),
 }
 
@@ -80,7 +80,8 @@ func joins(event *auditv1.Event) bool {
 }
 
 // refused tells whether a component got an error that it should not get. No request may fail for lack
-// of a right. A kubelet's may fail only because an object is there already, is gone or has changed.
+// of a right. A kubelet's may fail only because an object is there already, is gone or has changed, or because the kubelet
+// did not wait as long as it took: many of its requests have two seconds.
 func refused(event *auditv1.Event) bool {
 	switch status := event.ResponseStatus; {
 	case status == nil || status.Code < http.StatusBadRequest:
@@ -88,7 +89,8 @@ func refused(event *auditv1.Event) bool {
 	case status.Code == http.StatusForbidden:
 		return event.Annotations["authorization.k8s.io/decision"] == "forbid" && !ofGonePod(event)
 	default:
-		return strings.HasPrefix(event.User.Username, "system:node:") && status.Code != http.StatusNotFound && status.Code != http.StatusConflict
+		return strings.HasPrefix(event.User.Username, "system:node:") &&
+			!slices.Contains([]int32{http.StatusNotFound, http.StatusConflict, http.StatusGatewayTimeout}, status.Code)
 	}
 }
 

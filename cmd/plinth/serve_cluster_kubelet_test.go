@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -396,15 +397,21 @@ func testKubeletDeletion(t *testing.T, c *realCluster, namespace string) {
 	must(t, err)
 	defer w.Stop()
 	logs := c.command(t, "kubectl", "-n", namespace, "logs", "-f", "slow")
-	var followed strings.Builder
-	logs.Stdout = &followed
+	var stderr strings.Builder
+	logs.Stderr = &stderr
+	stdout, err := logs.StdoutPipe()
+	must(t, err)
 	must(t, logs.Start())
+	followed := bufio.NewReader(stdout)
+	first, _ := followed.ReadString('\n') // it follows from here on; if it has failed, that is seen below
 	must(t, c.kube.CoreV1().Pods(namespace).Delete(t.Context(), "slow", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}}))
 	if last := lastOf(t, w, p); last.DeletionTimestamp == nil || last.Status.ContainerStatuses[0].State.Terminated == nil || last.Status.ContainerStatuses[0].State.Terminated.ExitCode != 0 {
 		t.Errorf("the pod's last state: %+v", last)
 	}
-	if err := logs.Wait(); err != nil || followed.String() != "hello\nbye\n" {
-		t.Errorf("logs that were followed: %q, %v", followed.String(), err)
+	rest, err := io.ReadAll(followed)
+	must(t, err)
+	if err := logs.Wait(); err != nil || first+string(rest) != "hello\nbye\n" {
+		t.Errorf("logs that were followed: %q, %v: %s", first+string(rest), err, stderr.String())
 	}
 }
 

@@ -88,7 +88,7 @@ func testCluster(t *testing.T, c *realCluster) {
 			"deployment": testDeployment, "statefulset": testStatefulSet, "daemonset": testDaemonSet,
 			"job": testJob, "cronjob": testCronJob, "autoscaler": testAutoscaler, "disruption": testDisruption,
 			"service": testService, "accounts": testAccounts, "namespace": testNamespace, "helm": testHelm, "nodeloss": testNodeLoss,
-			"kubelet": testKubelet, "join": testNodeJoin,
+			"kubelet": testKubelet, "join": testNodeJoin, "join-command": testJoinCommand,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -443,15 +443,19 @@ func testHelm(t *testing.T, c *realCluster, namespace string) {
 	must(t, err)
 	helm := func(args ...string) string { return c.run(t, "helm", append(args, "-n", namespace)...) }
 	wait := []string{"--wait", "--timeout=" + clusterPatience.String()}
+	// helm waits until enough pods are ready, but not until those that are too many are gone.
 	expect := func(replicas int, image, greeting string) {
 		t.Helper()
-		d, err := c.kube.AppsV1().Deployments(namespace).Get(t.Context(), "demo", metav1.GetOptions{})
-		must(t, err)
 		cm, err := c.kube.CoreV1().ConfigMaps(namespace).Get(t.Context(), "demo", metav1.GetOptions{})
 		must(t, err)
-		if int(d.Status.ReadyReplicas) != replicas || d.Spec.Template.Spec.Containers[0].Image != image || cm.Data["greeting"] != greeting {
-			t.Errorf("%d of %s, greeting %q; want %d of %s, %q", d.Status.ReadyReplicas, d.Spec.Template.Spec.Containers[0].Image, cm.Data["greeting"], replicas, image, greeting)
+		if cm.Data["greeting"] != greeting {
+			t.Errorf("greeting %q, want %q", cm.Data["greeting"], greeting)
 		}
+		c.soon(t, fmt.Sprintf("%d pods of %s are ready", replicas, image), func() bool {
+			d, err := c.kube.AppsV1().Deployments(namespace).Get(t.Context(), "demo", metav1.GetOptions{})
+			must(t, err)
+			return int(d.Status.ReadyReplicas) == replicas && d.Spec.Template.Spec.Containers[0].Image == image
+		})
 	}
 	helm(append([]string{"install", "demo", chart}, wait...)...)
 	expect(2, "example.com/site:1", "hello")

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"log"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"time"
 
@@ -65,7 +68,9 @@ func (q *uiQuery) run(cmd *cobra.Command) error {
 		tell(cmd, "warning: %s; the page says so until it is there", oneLine(err))
 	}
 	if q.open {
-		if err := openBrowser(door.URL()); err != nil {
+		remove, err := openBrowser(door.URL())
+		defer remove()
+		if err != nil {
 			tell(cmd, "cannot start a browser: %v", err)
 		}
 	}
@@ -105,13 +110,27 @@ func serveUI(ctx context.Context, listener net.Listener, page http.Handler) erro
 	return nil
 }
 
-// openBrowser starts the browser that this machine has for addresses.
-func openBrowser(address string) error {
+// openBrowser starts the browser that this machine has, on a file that only this user can read and that leads to the
+// address: the arguments of a program can be read by every user of the machine.
+func openBrowser(address string) (remove func(), err error) {
+	dir, err := os.MkdirTemp("", "plinth-ui-")
+	if err != nil {
+		return func() {}, err
+	}
+	remove = func() { os.RemoveAll(dir) }
+	file := filepath.Join(dir, "open.html")
+	if err := os.WriteFile(file, []byte(`<!doctype html><meta http-equiv="refresh" content="0; url=`+html.EscapeString(address)+`">`), 0o600); err != nil {
+		return remove, err
+	}
+	return remove, startBrowser(file)
+}
+
+func startBrowser(file string) error {
 	program := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}[runtime.GOOS]
 	if program == nil {
 		program = []string{"xdg-open"}
 	}
-	cmd := exec.Command(program[0], append(program[1:], address)...)
+	cmd := exec.Command(program[0], append(program[1:], file)...)
 	if err := cmd.Start(); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ type fence struct {
 
 	mu      sync.Mutex
 	renewed time.Time // when the last successful renewal began; zero: the lease is not held
+	holder  string    // whom the lease named when it was last read
 }
 
 var errFenced = errors.New("this server does not hold the lease " + leaseName)
@@ -27,6 +28,20 @@ func (f *fence) hold(since time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.renewed = since
+}
+
+// read notes whom the lease names.
+func (f *fence) read(holder string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.holder = holder
+}
+
+// isHolder tells whether the lease named somebody when it was last read.
+func (f *fence) isHolder(identity string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.holder == identity
 }
 
 // held reports whether no other server can have the lease. It uses two clocks: one may stop while the machine
@@ -72,6 +87,9 @@ type lock struct {
 // Get implements resourcelock.Interface.
 func (l lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
+	if err == nil {
+		l.fence.read(record.HolderIdentity)
+	}
 	if err == nil && record.HolderIdentity != l.Identity() && l.fence.held() {
 		l.fence.hold(time.Time{})
 		l.lost()
@@ -84,8 +102,12 @@ func (l lock) Create(ctx context.Context, record resourcelock.LeaderElectionReco
 	return l.note(record, func() error { return l.Interface.Create(ctx, record) })
 }
 
-// Update implements resourcelock.Interface.
+// Update implements resourcelock.Interface. An elector that gives the lease back reads it before, and then writes
+// without a look at who has it: one whose time had passed would take it from the next holder.
 func (l lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if record.HolderIdentity == "" && !l.fence.isHolder(l.Identity()) {
+		return nil
+	}
 	return l.note(record, func() error { return l.Interface.Update(ctx, record) })
 }
 

@@ -102,7 +102,7 @@ func (v *visit) blamedLines(lines []past.Line) []blamedLine {
 			oldest = l.Change.Revision
 		}
 	}
-	shown := linesOf([]byte(strings.Join(texts, "\n")))
+	shown := linesOf([]byte(strings.Join(texts, "\n") + "\n"))
 	all := make([]blamedLine, len(lines))
 	for i, l := range lines {
 		d := l.Change.Description

@@ -32,7 +32,7 @@ type diffPart struct {
 
 // diffRows compares two texts, mostly YAML. There are no rows if they are the same.
 func diffRows(old, new []byte) []diffRow {
-	d := differ{old: linesOfText(old), new: linesOfText(new)}
+	d := differ{old: linesOfText(old), new: linesOfText(new), left: mostSteps}
 	for _, line := range past.Diff(ended(old), ended(new)) {
 		d.add(line)
 	}
@@ -58,6 +58,7 @@ type differ struct {
 	rows           []diffRow
 	atOld, atNew   int      // lines that are behind
 	removed, added []string // since the last line that is the same
+	left           int      // steps that may be spent on words
 }
 
 // hunkHead is the head of a hunk: the first line of both texts. Of a text without lines it is 0.
@@ -105,11 +106,15 @@ func (d *differ) end() {
 
 // flush makes rows of lines that have taken the place of others.
 func (d *differ) flush() {
-	for _, p := range pairsOf(d.removed, d.added) {
+	for _, p := range pairsOf(d.removed, d.added, &d.left) {
 		row := diffRow{What: "change"}
 		var old, new []bool
 		if p.old >= 0 && p.new >= 0 {
-			if old, new = marksOf(d.removed[p.old], d.added[p.new]); d.removed[p.old] == d.added[p.new] {
+			if steps := stepsOf(d.removed[p.old], d.added[p.new]); steps <= d.left {
+				d.left -= steps
+				old, new = marksOf(d.removed[p.old], d.added[p.new])
+			}
+			if d.removed[p.old] == d.added[p.new] {
 				row.What = "same"
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/plinth-io/plinth/cmd/plinth/past"
 )
 
 // TestDiffRows: lines that are a change of each other stand in one row, with the words that differ marked.
@@ -114,5 +116,28 @@ func TestDiffRowsLarge(t *testing.T) {
 	}
 	if rows := diffRows([]byte(strings.Repeat("x ", 1<<19)), []byte(strings.Repeat("y ", 1<<19))); len(rows) != 2 {
 		t.Errorf("%d rows of one line", len(rows))
+	}
+}
+
+// TestDiffRowsHostile: texts of many lines that have much in common cost no more than the bound.
+func TestDiffRowsHostile(t *testing.T) {
+	t.Parallel()
+	text := func(word string) []byte {
+		var b strings.Builder
+		for block := range 60 {
+			for range 50 {
+				b.WriteString("k: " + strings.Repeat(word+",", 200) + "\n")
+			}
+			fmt.Fprintf(&b, "same: %d\n", block)
+		}
+		return []byte(b.String())
+	}
+	d := differ{old: linesOfText(text("a")), new: linesOfText(text("b")), left: mostSteps}
+	for _, line := range past.Diff(text("a"), text("b")) {
+		d.add(line)
+	}
+	d.end()
+	if d.left < 0 || len(d.rows) < 60*50 {
+		t.Errorf("%d rows, %d steps left", len(d.rows), d.left)
 	}
 }

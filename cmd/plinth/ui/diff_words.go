@@ -14,13 +14,28 @@ const (
 	// mostPairs and mostWords bound the work: beyond it lines are paired in order, and of a line only its beginning and its
 	// end are compared.
 	mostPairs, mostWords = 2500, 300
+	// mostSteps bounds the work on a whole comparison.
+	mostSteps = 20_000_000
 )
 
-// pairsOf says which of the added lines is a change of which that were removed, in order.
-func pairsOf(removed, added []string) []linePair {
+// stepsOf is how much work it is at most to compare the words of two lines.
+func stepsOf(a, b string) int { return min(len(a), mostWords) * min(len(b), mostWords) }
+
+// pairsOf says which of the added lines is a change of which that were removed, in order. It takes its steps from left.
+func pairsOf(removed, added []string, left *int) []linePair {
 	if len(removed)*len(added) > mostPairs {
 		return pairInOrder(len(removed), len(added))
 	}
+	steps := 0
+	for _, a := range removed {
+		for _, b := range added {
+			steps += stepsOf(a, b)
+		}
+	}
+	if steps > *left {
+		return pairInOrder(len(removed), len(added))
+	}
+	*left -= steps
 	// best[i][j] is how much is alike of removed[i:] and added[j:].
 	likeness, best := gridOf(len(removed), len(added)), gridOf(len(removed), len(added))
 	for i := len(removed) - 1; i >= 0; i-- {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,7 +30,7 @@ type OIDC struct {
 const stateCookie = "__Secure-plinth-ui-oidc"
 
 // oidcState is what the browser keeps meanwhile.
-type oidcState struct{ State, Nonce, Verifier string }
+type oidcState struct{ State, Nonce, Verifier, To string }
 
 // longestSignIn is how long a visitor may take at the provider.
 const longestSignIn = 10 * time.Minute
@@ -56,7 +57,19 @@ func (o *OIDC) config(ctx context.Context, back string) (*oauth2.Config, error) 
 	if err != nil {
 		return nil, fmt.Errorf("ask the provider %s: %w", o.Issuer, err)
 	}
-	return &oauth2.Config{ClientID: o.ClientID, Endpoint: provider.Endpoint(), RedirectURL: back, Scopes: []string{oidc.ScopeOpenID, "profile", "email", "groups"}}, nil
+	endpoint := provider.Endpoint()
+	endpoint.AuthStyle = oauth2.AuthStyleInParams // a public client has no secret to show
+	var has struct {
+		Scopes []string `json:"scopes_supported"`
+	}
+	_ = provider.Claims(&has)
+	scopes := []string{oidc.ScopeOpenID}
+	for _, scope := range []string{"profile", "email", "groups"} {
+		if slices.Contains(has.Scopes, scope) {
+			scopes = append(scopes, scope)
+		}
+	}
+	return &oauth2.Config{ClientID: o.ClientID, Endpoint: endpoint, RedirectURL: back, Scopes: scopes}, nil
 }
 
 // back is the address to which the provider sends the visitor.
@@ -66,15 +79,15 @@ func (d *SignIn) back(r *http.Request) string { return "https://" + r.Host + d.b
 func (d *SignIn) oidcStart(w http.ResponseWriter, r *http.Request) {
 	ctx, err := d.oidc.client(r.Context())
 	if err != nil {
-		d.form(w, http.StatusBadGateway, err.Error())
+		d.form(w, http.StatusBadGateway, err.Error(), "")
 		return
 	}
 	config, err := d.oidc.config(ctx, d.back(r))
 	if err != nil {
-		d.form(w, http.StatusBadGateway, err.Error())
+		d.form(w, http.StatusBadGateway, err.Error(), "")
 		return
 	}
-	s := oidcState{secret(16), secret(16), oauth2.GenerateVerifier()}
+	s := oidcState{secret(16), secret(16), oauth2.GenerateVerifier(), d.below(r.URL.Query().Get("to"))}
 	text, _ := json.Marshal(s)
 	d.keepState(w, base64.RawURLEncoding.EncodeToString(text), int(longestSignIn.Seconds()))
 	http.Redirect(w, r, config.AuthCodeURL(s.State, oidc.Nonce(s.Nonce), oauth2.S256ChallengeOption(s.Verifier)), http.StatusFound)
@@ -91,22 +104,22 @@ func (d *SignIn) oidcCallback(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	switch {
 	case !ok || !same(q.Get("state"), s.State):
-		d.form(w, http.StatusBadRequest, "This browser has not asked to sign in, or too long ago. Try again.")
+		d.form(w, http.StatusBadRequest, "This browser has not asked to sign in, or too long ago. Try again.", "")
 		return
 	case q.Get("error") != "":
-		d.form(w, http.StatusUnauthorized, strings.TrimSpace("The provider says: "+q.Get("error")+" "+q.Get("error_description")))
+		d.form(w, http.StatusUnauthorized, strings.TrimSpace("The provider says: "+q.Get("error")+" "+q.Get("error_description")), s.To)
 		return
 	}
 	token, err := d.redeem(r, q.Get("code"), s)
 	if err != nil {
-		d.form(w, http.StatusBadGateway, err.Error())
+		d.form(w, http.StatusBadGateway, err.Error(), "")
 		return
 	}
 	if len(token) > longestToken {
-		d.form(w, http.StatusBadGateway, "The provider's token is too long for a cookie; ask for fewer groups in it, or use kubectl and plinth ui.")
+		d.form(w, http.StatusBadGateway, "The provider's token is too long for a cookie; ask for fewer groups in it, or use kubectl and plinth ui.", s.To)
 		return
 	}
-	d.admit(w, r, token)
+	d.admit(w, r, token, s.To)
 }
 
 func stateOf(r *http.Request) (s oidcState, ok bool) {

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"net/http"
+	"net/url"
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -16,7 +17,7 @@ import (
 )
 
 // SignIn is the Door of plinth serve --ui. Visitors show a client certificate, or sign in with a bearer token, which is
-// kept in a cookie that only this page gets, or where OIDC is configured with the provider's token. The server keeps
+// kept in a cookie for this path of this host, or where OIDC is configured with the provider's token. The server keeps
 // nothing of them.
 type SignIn struct {
 	base    string
@@ -82,6 +83,7 @@ type signInPage struct {
 	Base  string
 	OIDC  bool
 	Fault string
+	To    string // the page that was asked for
 }
 
 func (d *SignIn) routes(s *Server) {
@@ -107,47 +109,56 @@ func (d *SignIn) welcome(w http.ResponseWriter, r *http.Request, err error) bool
 		fault = "Your credentials are not valid, or not any longer."
 		d.keep(w, "")
 	}
-	d.form(w, http.StatusUnauthorized, fault)
+	d.form(w, http.StatusUnauthorized, fault, strings.TrimSuffix(d.base, "/")+r.URL.RequestURI())
 	return true
 }
 
-func (d *SignIn) form(w http.ResponseWriter, code int, fault string) {
-	showBare(w, code, "signin.html", signInPage{d.base, d.oidc != nil, fault})
+// form shows the form, which leads to a page. One that is not below the base is not gone to.
+func (d *SignIn) form(w http.ResponseWriter, code int, fault, to string) {
+	showBare(w, code, "signin.html", signInPage{d.base, d.oidc != nil, fault, d.below(to)})
+}
+
+// below is an address if it is of this page, and else that of its base.
+func (d *SignIn) below(to string) string {
+	if u, err := url.Parse(to); err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(u.Path, d.base) || strings.Contains(to, "\\") {
+		return d.base
+	}
+	return to
 }
 
 // signIn takes a token if the API knows whose it is.
 func (d *SignIn) signIn(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
-	token := strings.TrimSpace(r.PostFormValue("token"))
+	token, to := strings.TrimSpace(r.PostFormValue("token")), r.PostFormValue("to")
 	switch {
 	case token == "":
-		d.form(w, http.StatusBadRequest, "Paste a token.")
+		d.form(w, http.StatusBadRequest, "Paste a token.", to)
 		return
 	case len(token) > longestToken:
-		d.form(w, http.StatusBadRequest, "This is too long for a token.")
+		d.form(w, http.StatusBadRequest, "This is too long for a token.", to)
 		return
 	case strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }):
-		d.form(w, http.StatusBadRequest, "A token is one word.")
+		d.form(w, http.StatusBadRequest, "A token is one word.", to)
 		return
 	}
-	d.admit(w, r, token)
+	d.admit(w, r, token, to)
 }
 
-// admit lets the owner of a token in.
-func (d *SignIn) admit(w http.ResponseWriter, r *http.Request, token string) {
+// admit lets the owner of a token in, and leads him to a page.
+func (d *SignIn) admit(w http.ResponseWriter, r *http.Request, token, to string) {
 	client, err := kubernetes.NewForConfig(d.withToken(token))
 	if err == nil {
 		_, err = client.AuthenticationV1().SelfSubjectReviews().Create(r.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	}
 	switch {
 	case apierrors.IsUnauthorized(err):
-		d.form(w, http.StatusUnauthorized, "The server does not know this token. It may have ended.")
+		d.form(w, http.StatusUnauthorized, "The server does not know this token. It may have ended.", to)
 	case err != nil:
 		e := explain(err)
-		d.form(w, e.Code, e.Text)
+		d.form(w, e.Code, e.Text, to)
 	default:
 		d.keep(w, token)
-		showEntry(w, d.base)
+		showEntry(w, d.below(to))
 	}
 }
 
@@ -165,5 +176,5 @@ func (d *SignIn) keep(w http.ResponseWriter, token string) {
 
 func (d *SignIn) signOut(w http.ResponseWriter, _ *http.Request) {
 	d.keep(w, "")
-	d.form(w, http.StatusOK, "")
+	d.form(w, http.StatusOK, "", "")
 }

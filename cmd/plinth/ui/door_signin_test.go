@@ -238,3 +238,24 @@ func TestNoPage(t *testing.T) {
 	v.expect(http.StatusOK, "/", nil, "plinth ui")
 	v.expect(http.StatusForbidden, "/ui/", nil, `"kind": "Status"`)
 }
+
+// TestSignInLeadsOn: whoever follows a link from elsewhere gets to that page, after signing in if need be, and to no other site.
+func TestSignInLeadsOn(t *testing.T) {
+	t.Parallel()
+	s := startSignIn(t, nil, nil)
+	v := s.visitor(false)
+	const link = "/ui/kinds/configmaps?labels=a%3Db&ns=default"
+	_, text, _ := v.page(link, nil, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate")
+	if want := `content="0; url=/ui/kinds/configmaps?labels=a%3Db&amp;ns=default"`; !strings.Contains(text, want) {
+		t.Errorf("a link from elsewhere is answered without %s: %s", want, text)
+	}
+	v.expect(http.StatusUnauthorized, link, nil, `name="to" value="/ui/kinds/configmaps?labels=a%3Db&amp;ns=default"`)
+	token := s.token("ann")
+	v.expect(http.StatusOK, "/ui/signin", url.Values{"token": {token}, "to": {link}}, `url=/ui/kinds/configmaps?labels=a%3Db&amp;ns=default"`)
+	for _, to := range []string{"https://evil.example.com/ui/", "//evil.example.com/ui/", "/\\evil.example.com", "/ui/../../evil", "javascript:alert(1)", "/other"} {
+		_, text, _ := v.page("/ui/signin", url.Values{"token": {token}, "to": {to}})
+		if !strings.Contains(text, `url=/ui/"`) && !strings.Contains(text, `url=/ui/../../evil"`) { // which is of this server, and not there
+			t.Errorf("%s leads to %s", to, text)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	clientrest "k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 )
@@ -35,9 +36,6 @@ func (b *editPage) Shown() string {
 	return ""
 }
 
-// mostForm bounds what a form may send; the API takes objects of about 3 MB.
-const mostForm = 8 << 20
-
 // edit shows the form, what the server would make of it, or writes it.
 func (v *visit) edit() error {
 	s, err := v.presentSubject("edit")
@@ -47,10 +45,6 @@ func (v *visit) edit() error {
 	b := &editPage{subject: s, Hidden: s.Secret && !s.Reveal}
 	if v.r.Method == http.MethodGet || b.Hidden {
 		return v.showEdit(b, v.fillEdit(b))
-	}
-	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, mostForm)
-	if err := v.r.ParseForm(); err != nil {
-		return problem(http.StatusRequestEntityTooLarge, "The form cannot be read: %v", err)
 	}
 	b.Text, b.Version = strings.ReplaceAll(v.r.PostForm.Get("text"), "\r\n", "\n"), cmp.Or(v.r.PostForm.Get("anew"), v.r.PostForm.Get("rv"))
 	if v.r.PostForm.Get("step") != "write" {
@@ -146,15 +140,22 @@ func sent(result clientrest.Result) (*unstructured.Unstructured, []string, error
 	for _, w := range result.Warnings() {
 		warnings = append(warnings, w.Text)
 	}
+	var text json.RawMessage
+	if err := decode(result, &text); err != nil {
+		return nil, warnings, err
+	}
 	out := new(unstructured.Unstructured)
-	err := decode(result, &out.Object)
-	return out, warnings, err
+	return out, warnings, out.UnmarshalJSON(text) // which keeps large numbers as they are
 }
 
 // body is the object of the form as JSON, with the resourceVersion that the form had.
 func (b *editPage) body() ([]byte, error) {
 	var content map[string]any
-	if err := yaml.UnmarshalStrict([]byte(b.Text), &content); err != nil {
+	text, err := yaml.YAMLToJSONStrict([]byte(b.Text))
+	if err == nil {
+		err = utiljson.Unmarshal(text, &content) // which keeps large numbers as they are
+	}
+	if err != nil {
 		return nil, problem(http.StatusUnprocessableEntity, "This is no YAML of an object: %s", strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: "))
 	}
 	if len(content) == 0 {

@@ -2,8 +2,10 @@ package ui
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -43,6 +45,8 @@ func explain(err error) explained {
 	var future *past.FutureRevisionError
 	var status apierrors.APIStatus
 	var unreachable *url.Error
+	var network *net.OpError
+	var trust *tls.CertificateVerificationError
 	switch {
 	case errors.Is(err, errSignIn):
 		return explained{http.StatusUnauthorized, "Sign in", "This page is for those who are signed in.", "Open the address that plinth ui has printed: it lets one browser in."}
@@ -56,7 +60,7 @@ func explain(err error) explained {
 		return explained{http.StatusBadRequest, "Not understood", err.Error(), ""}
 	case errors.As(err, &status):
 		return ofStatus(err, int(status.Status().Code))
-	case errors.As(err, &unreachable):
+	case errors.As(err, &unreachable), errors.As(err, &network), errors.As(err, &trust):
 		return explained{http.StatusBadGateway, "The server does not answer", err.Error(), "Start it, or choose another context and run plinth ui again."}
 	}
 	return explained{http.StatusInternalServerError, "That did not work", err.Error(), ""}
@@ -64,7 +68,7 @@ func explain(err error) explained {
 
 // ofStatus explains an error of the API.
 func ofStatus(err error, code int) explained {
-	e := explained{Code: code, Title: cmp.Or(http.StatusText(code), "Error"), Text: err.Error()}
+	e := explained{Code: cmp.Or(code, http.StatusInternalServerError), Title: cmp.Or(http.StatusText(code), "Error"), Text: err.Error()}
 	switch {
 	case apierrors.IsUnauthorized(err):
 		e.Title, e.Advice = "Not signed in", "The credentials are not valid, or not any longer: a certificate or a token may have ended. plinth certs check shows certificates; kubectl auth whoami shows who you are."
@@ -84,10 +88,19 @@ func ofStatus(err error, code int) explained {
 	return e
 }
 
+// address is that of a request, whose path has lost the base.
+func (s *Server) address(r *http.Request) string {
+	return strings.TrimSuffix(s.base, "/") + r.URL.RequestURI()
+}
+
 // fail answers with an error: as a page, or as JSON for scripts.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, v *visit, err error) {
 	if r.Context().Err() != nil {
 		return // nobody reads it
+	}
+	if r.Method == http.MethodGet && errors.Is(err, errSignIn) && r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate" {
+		showEntry(w, s.address(r)) // a link from elsewhere, with which browsers send no strict cookie; from within they do
+		return
 	}
 	asPage := strings.Contains(r.Header.Get("Accept"), "text/html")
 	if asPage && (errors.Is(err, errSignIn) || apierrors.IsUnauthorized(err)) && s.door.welcome(w, r, err) {
@@ -104,5 +117,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, v *visit, err erro
 		showBare(w, e.Code, "error.html", e)
 		return
 	}
-	v.show("error.html", page{Title: e.Title, Code: e.Code, Body: e})
+	if v.show("error.html", page{Title: e.Title, Code: e.Code, Body: e}) != nil {
+		showBare(w, e.Code, "error.html", e)
+	}
 }

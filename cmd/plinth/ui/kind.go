@@ -3,6 +3,8 @@ package ui
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"net/url"
 	"strconv"
 
@@ -11,6 +13,7 @@ import (
 	clientrest "k8s.io/client-go/rest"
 
 	"github.com/plinth-io/plinth/cmd/plinth/past"
+	historyv1 "github.com/plinth-io/plinth/server/history/v1"
 )
 
 // kindPage is the list of a kind's objects. Its rows are asked for by the script, page by page.
@@ -152,15 +155,24 @@ func (v *visit) rowsOf(kind past.Kind, table *metav1.Table) ([]row, error) {
 // pastColumns are those of a list in the past, whose objects have no columns of their own.
 var pastColumns = []column{{Name: "Name"}, {Name: "Revision", Number: true}, {Name: "Last changed"}, {Name: "Age"}}
 
+// mostPastRows bounds how many objects of the past are looked at: each comes whole from the history.
+const mostPastRows = 20_000
+
 // pastRows answers with a list as it was.
 func (v *visit) pastRows(kind past.Kind) error {
-	all, err := v.past.History.AllAt(v.ctx(), kind.In(v.namespace, ""), v.at)
-	if err != nil {
-		return err
+	if v.at.Back > 0 {
+		return problem(http.StatusBadRequest, "~%d counts the changes of one object. Write a time, or a resourceVersion.", v.at.Back)
 	}
-	out := rowsPage{Columns: pastColumns, Rows: []row{}, Note: v.past.History.Kept()}
-	for i := range all {
-		d := &all[i]
+	out := rowsPage{Columns: pastColumns, Rows: []row{}}
+	for version, err := range v.past.History.Versions(v.ctx(), past.Query{}.ToObject(kind.In(v.namespace, "")).Bound(historyv1.FieldAt, v.at)) {
+		if err != nil {
+			return err
+		}
+		if len(out.Rows) == mostPastRows {
+			out.Note = fmt.Sprintf("only the first %d are shown: choose a namespace", mostPastRows)
+			return v.json(out)
+		}
+		d := &version
 		r := row{
 			Namespace: d.Object.Namespace, Name: d.Object.Name, Cells: []any{d.Object.Name, d.Revision, exact(d.Time.Time), "unreadable"},
 			Link: v.objectLink(kind.Name(), d.Object.Namespace, d.Object.Name, ""),
@@ -171,6 +183,7 @@ func (v *visit) pastRows(kind past.Kind) error {
 		}
 		out.Rows = append(out.Rows, r)
 	}
+	out.Note = v.past.History.Kept()
 	return v.json(out)
 }
 

@@ -152,7 +152,7 @@ const linesAtOnce = 500
 // liveLogs sends what a container writes. A browser that was cut off goes on after the last line that it has.
 func (v *visit) liveLogs() error {
 	request := v.logRequest(v.r.PathValue("namespace"), v.r.PathValue("name"), v.param("container")).Param("follow", "true")
-	last := v.r.Header.Get("Last-Event-ID")
+	last := cmp.Or(v.r.Header.Get("Last-Event-ID"), v.param("rv"))
 	if last == "" {
 		request = request.Param("tailLines", strconv.Itoa(v.tail()))
 	} else {

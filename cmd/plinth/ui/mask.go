@@ -1,7 +1,10 @@
 package ui
 
 import (
+	"encoding/base64"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,22 +22,36 @@ func (m *mask) object(o *unstructured.Unstructured) *unstructured.Unstructured {
 		return o
 	}
 	o = o.DeepCopy()
+	var shown []string // values, as they are and decoded
 	for _, field := range []string{"data", "stringData"} {
 		values, _, _ := unstructured.NestedMap(o.Object, field)
 		for name, value := range values {
+			text := fmt.Sprint(value)
+			plain, _ := base64.StdEncoding.DecodeString(text)
+			for _, text := range []string{text, string(plain)} {
+				if len(text) >= shortest {
+					shown = append(shown, text)
+				}
+			}
 			values[name] = m.hide(field+"/"+name, fmt.Sprint(value))
 		}
 		if values != nil {
 			o.Object[field] = values
 		}
 	}
-	annotations := o.GetAnnotations()
-	if applied, ok := annotations[corev1.LastAppliedConfigAnnotation]; ok { // it has the values too
-		annotations[corev1.LastAppliedConfigAnnotation] = m.hide("applied", applied)
+	if annotations := o.GetAnnotations(); len(annotations) > 0 {
+		for name, text := range annotations { // tools keep copies of the object there
+			if name == corev1.LastAppliedConfigAnnotation || slices.ContainsFunc(shown, func(value string) bool { return strings.Contains(text, value) }) {
+				annotations[name] = m.hide("annotation/"+name, text)
+			}
+		}
 		o.SetAnnotations(annotations)
 	}
 	return o
 }
+
+// shortest is how long a value is that is looked for in other texts.
+const shortest = 4
 
 // hide returns what stands for a value.
 func (m *mask) hide(field, value string) string {

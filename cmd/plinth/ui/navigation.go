@@ -86,12 +86,13 @@ func isCustom(group string) bool {
 type remembered struct {
 	namespaces []string
 	who        string
+	failed     error // why that is not known
 	read       time.Time
 }
 
 // namespaces returns the names of the namespaces, none if the visitor may not list them.
 func (c *connection) namespaces(v *visit) []string {
-	c.remember(v)
+	_ = c.remember(v)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.frame.namespaces
@@ -99,32 +100,34 @@ func (c *connection) namespaces(v *visit) []string {
 
 // who returns the name of the visitor.
 func (c *connection) who(v *visit) string {
-	c.remember(v)
+	_ = c.remember(v)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.frame.who
 }
 
-// remember asks for what is older than a few seconds. Several at once may ask, so that none waits for another.
-func (c *connection) remember(v *visit) {
+// remember asks for what is older than a few seconds, and returns why it is not known who the visitor is. Several at
+// once may ask, so that none waits for another.
+func (c *connection) remember(v *visit) error {
 	c.mu.Lock()
-	fresh := time.Since(c.frame.read) < kindsFresh
+	known := c.frame
 	c.mu.Unlock()
-	if fresh {
-		return
+	if time.Since(known.read) < kindsFresh {
+		return known.failed
 	}
 	now := remembered{read: time.Now()}
+	var review authenticationv1.SelfSubjectReview
+	if now.failed = v.post(&review, &review, "apis", "authentication.k8s.io", "v1", "selfsubjectreviews"); now.failed == nil {
+		now.who = review.Status.UserInfo.Username
+	}
 	var list metav1.PartialObjectMetadataList
-	if v.get(&list, nil, "api", "v1", "namespaces") == nil {
+	if now.failed == nil && v.get(&list, nil, "api", "v1", "namespaces") == nil {
 		for _, item := range list.Items {
 			now.namespaces = append(now.namespaces, item.Name)
 		}
 	}
-	var review authenticationv1.SelfSubjectReview
-	if v.post(&review, &review, "apis", "authentication.k8s.io", "v1", "selfsubjectreviews") == nil {
-		now.who = review.Status.UserInfo.Username
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.frame = now
+	return now.failed
 }

@@ -129,6 +129,7 @@ func (v *visit) show(name string, p page) error {
 	if err := templates[name].ExecuteTemplate(&b, "layout", p); err != nil {
 		return err
 	}
+	_ = http.NewResponseController(v.w).SetWriteDeadline(time.Now().Add(slowest))
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	v.w.WriteHeader(cmp.Or(p.Code, http.StatusOK))
 	_, err := io.Copy(v.w, &b)

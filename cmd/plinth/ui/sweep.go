@@ -75,6 +75,9 @@ func (v *visit) sweepKind(ctx context.Context, kind past.Served, namespace strin
 		if s.Err = decode(request.Do(ctx), &list); s.Err != nil {
 			return s
 		}
+		for i := range list.Items {
+			list.Items[i].ManagedFields, list.Items[i].Annotations = nil, nil // which take the most, and nobody looks at
+		}
 		s.Items = append(s.Items, list.Items...)
 		s.Total = len(s.Items)
 		if list.RemainingItemCount != nil {

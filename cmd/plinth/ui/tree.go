@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -214,6 +215,9 @@ func (f *family) node(r relative) *treeNode {
 
 // findOwner reads the metadata of an owner that is not among the objects that were looked through.
 func (v *visit) findOwner(owner metav1.OwnerReference, namespace string) (relative, bool) {
+	if len(path.IsValidPathSegmentName(owner.Name)) > 0 {
+		return relative{}, false // what somebody has written there must not become another path
+	}
 	gv, _ := schema.ParseGroupVersion(owner.APIVersion)
 	kinds, _ := v.conn.served()
 	for _, k := range kinds {
@@ -304,14 +308,16 @@ func (v *visit) pastEvents(s *subject, namespace string) (all []corev1.Event, er
 	if err != nil {
 		return nil, err
 	}
-	versions, err := v.past.History.AllAt(v.ctx(), kind.In(namespace, ""), v.at)
-	for i := range versions {
+	for version, err := range v.past.History.Versions(v.ctx(), past.Query{}.ToObject(kind.In(namespace, "")).Bound(historyv1.FieldAt, v.at)) {
+		if err != nil {
+			return all, err
+		}
 		var e corev1.Event
-		if o, err := past.Object(&versions[i]); err == nil && fromUnstructured(o, &e) && e.InvolvedObject.UID == s.Object.GetUID() {
+		if o, err := past.Object(&version); err == nil && fromUnstructured(o, &e) && e.InvolvedObject.UID == s.Object.GetUID() {
 			all = append(all, e)
 		}
 	}
-	return all, err
+	return all, nil
 }
 
 func eventRowOf(e *corev1.Event) eventRow {

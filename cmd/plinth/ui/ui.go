@@ -82,12 +82,31 @@ func (s *Server) page(pattern string, show func(*visit) error) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		v, err := s.enter(w, r)
 		if err == nil {
-			err = show(v)
+			err = v.answer(show)
 		}
 		if err != nil {
 			s.fail(w, r, v, err)
 		}
 	})
+}
+
+// mostForm bounds what a form may send; the API takes objects of about 3 MB.
+const mostForm = 8 << 20
+
+// answer shows a page. Forms are read here, within bounds. What a page does not expect is an error of this request alone.
+func (v *visit) answer(show func(*visit) error) (err error) {
+	defer func() {
+		if reason := recover(); reason != nil && reason != http.ErrAbortHandler {
+			err = problem(http.StatusInternalServerError, "This page does not know how to show that: %v", reason)
+		}
+	}()
+	if v.r.Method == http.MethodPost {
+		v.r.Body = http.MaxBytesReader(v.w, v.r.Body, mostForm)
+		if err := v.r.ParseForm(); err != nil {
+			return problem(http.StatusRequestEntityTooLarge, "The form cannot be read: %v", err)
+		}
+	}
+	return show(v)
 }
 
 // policy is what a browser may load for the page: its own files, and nothing from anywhere else.

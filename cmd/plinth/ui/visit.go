@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
 	clientrest "k8s.io/client-go/rest"
@@ -22,10 +24,11 @@ type connection struct {
 	objects dynamic.Interface
 	host    string
 
-	mu    sync.Mutex
-	kinds []past.Served
-	read  time.Time // when kinds were
-	frame remembered
+	mu     sync.Mutex
+	kinds  []past.Served
+	failed error     // why kinds are not known, or old
+	asked  time.Time // when the server was asked for them
+	frame  remembered
 
 	days dayCache
 
@@ -49,17 +52,23 @@ func (c *connections) get(key string, config *clientrest.Config) (*connection, e
 	defer c.mu.Unlock()
 	conn := c.byKey[key]
 	if conn == nil {
-		var err error
-		if conn, err = connect(config); err != nil {
-			return nil, err
-		}
-		if len(c.byKey) >= mostConnections {
-			c.dropOldest()
-		}
-		c.byKey[key] = conn
+		return connect(config)
 	}
 	conn.used = time.Now()
 	return conn, nil
+}
+
+// keep keeps a connection of a visitor whose credentials are good.
+func (c *connections) keep(key string, conn *connection) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byKey[key] == nil {
+		if len(c.byKey) >= mostConnections {
+			c.dropOldest()
+		}
+		conn.used = time.Now()
+		c.byKey[key] = conn
+	}
 }
 
 func (c *connections) dropOldest() {
@@ -99,18 +108,22 @@ const userAgent = "plinth-ui"
 // kindsFresh is how old what is known of the kinds may be.
 const kindsFresh = 5 * time.Second
 
-// served returns all kinds of the server.
+// served returns all kinds of the server, as they were a few seconds ago at most. What it says when it cannot be asked is
+// kept as long.
 func (c *connection) served() ([]past.Served, error) {
 	c.mu.Lock()
+	kinds, failed, asked := c.kinds, c.failed, c.asked
+	c.mu.Unlock()
+	if time.Since(asked) < kindsFresh {
+		return kinds, failed
+	}
+	all, err := c.client.Kinds.All(!asked.IsZero())
+	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.read) < kindsFresh {
-		return c.kinds, nil
+	if c.asked, c.failed = time.Now(), err; err == nil {
+		c.kinds = all
 	}
-	kinds, err := c.client.Kinds.All(!c.read.IsZero())
-	if err == nil {
-		c.kinds, c.read = kinds, time.Now()
-	}
-	return kinds, err
+	return c.kinds, err
 }
 
 // visit is a request of a visitor. One goroutine uses it.
@@ -137,7 +150,17 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) (*visit, error) {
 		return nil, err
 	}
 	v := &visit{s: s, w: w, r: r, conn: conn, past: conn.client.Again()}
+	if err := conn.remember(v); apierrors.IsUnauthorized(err) {
+		return nil, err
+	}
+	s.connections.keep(key, conn)
 	v.namespace, v.atText = v.param("ns"), v.param("at")
+	for _, name := range []string{v.namespace, r.PathValue("namespace"), r.PathValue("name")} {
+		if why := path.IsValidPathSegmentName(name); len(why) > 0 { // it becomes a part of a path of the API
+			v.namespace = ""
+			return v, problem(http.StatusBadRequest, "%q is no name: it %s.", name, why[0])
+		}
+	}
 	if v.atText == "" {
 		return v, nil
 	}
@@ -233,6 +256,7 @@ func (v *visit) post(in, out any, path ...string) error {
 
 // json answers with a value.
 func (v *visit) json(value any) error {
+	_ = http.NewResponseController(v.w).SetWriteDeadline(time.Now().Add(slowest))
 	v.w.Header().Set("Content-Type", "application/json")
 	return json.NewEncoder(v.w).Encode(value)
 }

@@ -1,6 +1,14 @@
 package ui
 
-import "testing"
+import (
+	"html"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
 
 // TestWorkInBrowser: the pages that change objects, and those that explain rights and kinds, can be used by everybody, in
 // light and dark.
@@ -67,5 +75,42 @@ func TestEditInBrowser(t *testing.T) {
 	b.sound()
 	if data := w.now("configmaps", "default", "one").Object["data"].(map[string]any); data["new"] != "x" {
 		t.Errorf("data is %v", data)
+	}
+}
+
+// TestHostileOwners: what somebody writes into owner references does not become another path of the API.
+func TestHostileOwners(t *testing.T) {
+	b := newWorkbench(t)
+	b.make("configmaps", "default", `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, ownerReferences: [
+  {apiVersion: v1, kind: Node, name: "../namespaces/kube-system", uid: u1}, {apiVersion: v1, kind: Namespace, name: "kube-system/../default", uid: u2}]}}`)
+	b.open("objects/configmaps/default/c/tree").is(200).has("../namespaces/kube-system", "not there any more")
+	b.open("kinds/configmaps?ns=..%2Fkube-system").is(400).has("is no name")
+	b.open("objects/configmaps/default/..%2F..%2Fnodes").is(400)
+}
+
+// TestEditLargeNumbers: a number that nobody has touched stays as it is.
+func TestEditLargeNumbers(t *testing.T) {
+	b := newWorkbench(t)
+	b.make("customresourcedefinitions.v1.apiextensions.k8s.io", "", `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: sums.example.com}, spec: {group: example.com, scope: Namespaced,
+  names: {plural: sums, singular: sum, kind: Sum}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {sum: {type: integer, format: int64}, k: {type: string}}}}}]}}`)
+	var made bool
+	for range 200 {
+		if page := b.open("objects/sums.example.com/default/none"); page.code == 404 && !strings.Contains(page.html, "No such kind") {
+			o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Sum", "metadata": map[string]any{"name": "one"}, "sum": int64(1700000000123456789), "k": "v"}}
+			if _, err := b.of("sums.v1.example.com", "default").Create(t.Context(), o, metav1.CreateOptions{}); err == nil {
+				made = true
+				break
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if !made {
+		t.Fatal("the kind is not served")
+	}
+	page := b.open("objects/sums.example.com/default/one/edit").is(200).has("sum: 1700000000123456789")
+	text := strings.Replace(html.UnescapeString(page.html[strings.Index(page.html, "apiVersion: example"):strings.Index(page.html, "</textarea>")]), "k: v", "k: w", 1)
+	b.post("objects/sums.example.com/default/one/edit", "text", text, "rv", page.field("rv"), "step", "write").is(303)
+	if o := b.now("sums.v1.example.com", "default", "one"); o.Object["sum"] != int64(1700000000123456789) || o.Object["k"] != "w" {
+		t.Errorf("it became %v", o.Object)
 	}
 }

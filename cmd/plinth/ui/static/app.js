@@ -70,7 +70,7 @@ const plinth = (() => {
         if (ended) return;
         clearTimeout(timer);
         lost();
-        if (source.readyState === EventSource.CLOSED) setTimeout(() => ended || open(), 1000);
+        if (source.readyState === EventSource.CLOSED) setTimeout(() => ended || document.hidden || open(), 1000);
       };
       for (const [name, handle] of Object.entries(handlers)) if (name !== "back") source.addEventListener(name, (e) => {
         if (e.lastEventId) u.searchParams.set("rv", e.lastEventId);
@@ -78,6 +78,13 @@ const plinth = (() => {
       });
     };
     open();
+    // A browser has six connections for a host, over all tabs: one that nobody sees gives its own back.
+    document.addEventListener("visibilitychange", () => {
+      if (ended) return;
+      clearTimeout(timer);
+      if (document.hidden) source.close();
+      else if (source.readyState === EventSource.CLOSED) open();
+    });
     const close = () => { ended = true; clearTimeout(timer); source.close(); };
     addEventListener("pagehide", close);
     return { close };
