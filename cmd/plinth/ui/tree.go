@@ -9,7 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -215,7 +215,7 @@ func (f *family) node(r relative) *treeNode {
 
 // findOwner reads the metadata of an owner that is not among the objects that were looked through.
 func (v *visit) findOwner(owner metav1.OwnerReference, namespace string) (relative, bool) {
-	if len(path.IsValidPathSegmentName(owner.Name)) > 0 {
+	if len(content.IsPathSegmentName(owner.Name)) > 0 {
 		return relative{}, false // what somebody has written there must not become another path
 	}
 	gv, _ := schema.ParseGroupVersion(owner.APIVersion)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
 	clientrest "k8s.io/client-go/rest"
@@ -156,7 +156,7 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) (*visit, error) {
 	s.connections.keep(key, conn)
 	v.namespace, v.atText = v.param("ns"), v.param("at")
 	for _, name := range []string{v.namespace, r.PathValue("namespace"), r.PathValue("name")} {
-		if why := path.IsValidPathSegmentName(name); len(why) > 0 { // it becomes a part of a path of the API
+		if why := content.IsPathSegmentName(name); len(why) > 0 { // it becomes a part of a path of the API
 			v.namespace = ""
 			return v, problem(http.StatusBadRequest, "%q is no name: it %s.", name, why[0])
 		}
