@@ -65,7 +65,7 @@ type tab struct {
 }
 
 // longest bounds what a test waits for in a browser.
-const longest = 20 * time.Second
+const longest = time.Minute
 
 // tabAt opens a browser at an address that lets it in to the page of a base.
 func tabAt(t testing.TB, base, address string) *tab {
