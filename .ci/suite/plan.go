@@ -88,6 +88,8 @@ var slow = []string{
 	"TestImportCommand", "TestNotify", "TestPrometheusCheck", "TestPrometheusFiles", "TestLogOfANormalDay", "TestBench", "TestBenchEtcd",
 	"TestReflectorExpired", "TestTorture", "TestQuota", "TestMemoryBound", "TestBenchScale", "TestBenchAgainst", "TestReplicasRoll",
 	"TestReplicasUpgrade", "TestReplicasExpire", "TestCopyOnlineKilled", "TestModel",
+	// cmd/plinth/ui
+	"TestPictures", "TestWorkInBrowser", "TestNowInBrowser", "TestServerInBrowser", "TestHostileObjects", "TestListResumed",
 	// bench, bench/torture
 	"TestRunQuick", "TestPlanted",
 	// dialects/logtest
