@@ -1,8 +1,11 @@
 package ui
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"net/http/httptest"
 	"regexp"
 	"testing"
@@ -44,13 +47,24 @@ func TestVendored(t *testing.T) {
 // TestAssets sees that what is served is a file that browsers load, under a name with its hash, and that licences and
 // notes are not.
 func TestAssets(t *testing.T) {
-	for name, a := range assets {
+	byName, _ := assets()
+	for name, a := range byName {
 		r := httptest.NewRequest("GET", "/static/"+a.name, nil)
 		r.SetPathValue("name", a.name)
 		w := httptest.NewRecorder()
 		serveAsset(w, r)
 		if w.Code != 200 || w.Body.Len() != len(a.text) {
 			t.Errorf("%s: %d, %d bytes of %d", name, w.Code, w.Body.Len(), len(a.text))
+		}
+		r.Header.Set("Accept-Encoding", "gzip, br")
+		w = httptest.NewRecorder()
+		serveAsset(w, r)
+		unzipped, err := gzip.NewReader(w.Body)
+		if err != nil || w.Header().Get("Content-Encoding") != "gzip" {
+			t.Fatalf("%s: %v %v", name, w.Header(), err)
+		}
+		if text, err := io.ReadAll(unzipped); err != nil || !bytes.Equal(text, a.text) {
+			t.Errorf("%s is another file when it is compressed: %v", name, err)
 		}
 	}
 	for _, name := range []string{"README.md", "LICENSE", "uPlot.iife.min.js"} {

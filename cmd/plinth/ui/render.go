@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -17,8 +18,9 @@ import (
 //go:embed templates
 var templateFiles embed.FS
 
-// templates are the pages, by the names of their files: each with layout.html and the parts in parts.html.
-var templates = readTemplates()
+// templates are the pages, by the names of their files: each with layout.html and the parts in parts.html. They are read
+// when the first page is made.
+var templates = sync.OnceValue(readTemplates)
 
 func readTemplates() map[string]*template.Template {
 	all := map[string]*template.Template{}
@@ -33,7 +35,10 @@ func readTemplates() map[string]*template.Template {
 
 // functions are what templates may call besides the methods of a page.
 var functions = template.FuncMap{
-	"asset":      func(name string) string { return "static/" + assets[name].name },
+	"asset": func(name string) string {
+		byName, _ := assets()
+		return "static/" + byName[name].name
+	},
 	"ago":        ago,
 	"exact":      exact,
 	"plus":       func(a, b int) int { return a + b },
@@ -126,7 +131,7 @@ func (v *visit) show(name string, p page) error {
 	p.frame = v.frame()
 	p.Part = p.Part || v.r.Header.Get("X-Part") != ""
 	var b bytes.Buffer
-	if err := templates[name].ExecuteTemplate(&b, "layout", p); err != nil {
+	if err := templates()[name].ExecuteTemplate(&b, "layout", p); err != nil {
 		return err
 	}
 	_ = http.NewResponseController(v.w).SetWriteDeadline(time.Now().Add(slowest))
@@ -139,7 +144,7 @@ func (v *visit) show(name string, p page) error {
 // showBare answers with a page without navigation, for those who are not let in.
 func showBare(w http.ResponseWriter, code int, name string, body any) {
 	var b bytes.Buffer
-	if err := templates[name].ExecuteTemplate(&b, "bare", body); err != nil {
+	if err := templates()[name].ExecuteTemplate(&b, "bare", body); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
