@@ -12,12 +12,9 @@ import (
 // Served is a kind with what the server says of it.
 type Served struct {
 	Kind
-	ShortNames, Categories, Verbs []string
-	Scale                         bool // it has the subresource scale
+	ShortNames []string
+	Scale      bool // it has the subresource scale
 }
-
-// Can tells whether the server has a verb for the kind.
-func (s Served) Can(verb string) bool { return slices.Contains(s.Verbs, verb) }
 
 // All returns all kinds whose objects can be listed, each in the version that the server prefers. With anew it asks the
 // server; otherwise the answer may be as old as the Client. Groups that do not answer are left out.
@@ -42,7 +39,7 @@ func (k *Kinds) All(anew bool) ([]Served, error) {
 				continue
 			}
 			resource := gv.WithResource(r.Name)
-			all = append(all, Served{Kind{resource, r.Kind, r.Namespaced}, r.ShortNames, r.Categories, r.Verbs, scaled[resource]})
+			all = append(all, Served{Kind{resource, r.Kind, r.Namespaced}, r.ShortNames, scaled[resource]})
 		}
 	}
 	return all, nil

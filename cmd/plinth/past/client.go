@@ -36,7 +36,7 @@ type server struct {
 func New(config *clientrest.Config, distrust func(error) error) (*Client, error) {
 	config = clientrest.CopyConfig(config)
 	config.QPS = -1                // the server has its own limits
-	config.UserAgent = undoManager // as whose deletions are noted, which have no field manager
+	config.UserAgent = UndoManager // as whose deletions are noted, which have no field manager
 	config.WarningHandler = clientrest.NoWarnings{}
 	s := &server{host: config.Host, distrust: distrust}
 	withCodecs := clientrest.CopyConfig(config)

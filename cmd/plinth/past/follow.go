@@ -18,7 +18,7 @@ import (
 // made under his name.
 func (h *History) FollowUser(ctx context.Context, q Query, user, after string, show func(raw *unstructured.Unstructured, change historyv1.Change) error) error {
 	return h.Follow(ctx, q, after, func(raw *unstructured.Unstructured, change historyv1.Change) error {
-		if !madeBy(change.Description, user) {
+		if !MadeBy(change.Description, user) {
 			return nil
 		}
 		return show(raw, change)

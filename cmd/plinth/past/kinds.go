@@ -135,24 +135,12 @@ func (k *Kinds) hasStatus(kind Kind) bool {
 }
 
 // Served returns the names of all types whose objects can be listed: deployments.apps, pods.
-func (k *Kinds) Served() ([]string, error) {
-	lists, err := k.discovery.ServerPreferredResources()
-	if len(lists) == 0 && err != nil {
-		return nil, k.server.unreachable(err)
+func (k *Kinds) Served() (names []string, err error) {
+	all, err := k.All(false)
+	for _, kind := range all {
+		names = append(names, kind.Name())
 	}
-	var names []string
-	for _, list := range lists {
-		gv, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil || gv.Group == historyv1.GroupName {
-			continue
-		}
-		for _, r := range list.APIResources {
-			if slices.Contains(r.Verbs, "list") {
-				names = append(names, schema.GroupResource{Group: gv.Group, Resource: r.Name}.String())
-			}
-		}
-	}
-	return names, nil
+	return names, err
 }
 
 // Names returns the names of the objects of a type that are there now.

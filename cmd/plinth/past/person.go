@@ -13,8 +13,8 @@ func Person(d historyv1.Description) string {
 	return d.User
 }
 
-// madeBy tells whether a user made a change: in his own name or another's, or a proxy in his.
-func madeBy(d historyv1.Description, user string) bool {
+// MadeBy tells whether a user made a change: in his own name or another's, or a proxy in his.
+func MadeBy(d historyv1.Description, user string) bool {
 	return d.User == user || d.Impersonator == user
 }
 

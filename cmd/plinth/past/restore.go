@@ -13,10 +13,10 @@ import (
 	"k8s.io/kubernetes/pkg/serviceaccount"
 )
 
-// Manager of the fields that undo and undelete write.
+// UndoManager and UndeleteManager are the managers of the fields that undo and undelete write.
 const (
-	undoManager     = "plinth-undo"
-	undeleteManager = "plinth-undelete"
+	UndoManager     = "plinth-undo"
+	UndeleteManager = "plinth-undelete"
 )
 
 // overwriting returns the object that makes current what old was.

@@ -56,9 +56,9 @@ func (r *Reverter) Do(ctx context.Context, s *Step, dry bool) (*unstructured.Uns
 func (r *Reverter) write(ctx context.Context, s *Step, dry bool) (result *unstructured.Unstructured, err error) {
 	at := r.endpoint(s.Target, s.After)
 	if s.Before == nil {
-		result, err = at.Create(ctx, s.After, metav1.CreateOptions{FieldManager: undeleteManager, DryRun: dryRunOf(dry)})
+		result, err = at.Create(ctx, s.After, metav1.CreateOptions{FieldManager: UndeleteManager, DryRun: dryRunOf(dry)})
 	} else {
-		result, err = at.Update(ctx, s.After, metav1.UpdateOptions{FieldManager: undoManager, DryRun: dryRunOf(dry)})
+		result, err = at.Update(ctx, s.After, metav1.UpdateOptions{FieldManager: UndoManager, DryRun: dryRunOf(dry)})
 	}
 	return result, r.refused(s, err)
 }

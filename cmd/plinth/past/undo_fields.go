@@ -76,7 +76,7 @@ func without(object, before, after *unstructured.Unstructured) *unstructured.Uns
 // A write of the status is none that is undone, whoever made it, and it may touch more than the status.
 func (d *Deed) noteSpan(change historyv1.Change, user string) {
 	switch {
-	case IsStatus(change) || !madeBy(change.Description, user):
+	case IsStatus(change) || !MadeBy(change.Description, user):
 		d.apart = true
 	case d.apart || len(d.spans) == 0:
 		d.spans, d.apart = append(d.spans, span{change.Revision, change.Revision}), false

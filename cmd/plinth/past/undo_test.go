@@ -53,7 +53,7 @@ func TestUndoKeepsStatus(t *testing.T) {
 		}
 	}
 	managers := f.now(web).GetManagedFields()
-	if last := managers[len(managers)-1]; last.Manager != undoManager {
+	if last := managers[len(managers)-1]; last.Manager != UndoManager {
 		t.Errorf("the last manager is %s", last.Manager)
 	}
 	after := f.do(f.c.Reverter.Undo(f.Context(), web, Moment{Back: 5})) // that before finalizers, too

@@ -150,7 +150,7 @@ func (r *Reverter) addOthers(ctx context.Context, d *Deed, user string) error {
 		if d.newest.Revision == 0 {
 			d.newest = change
 		}
-		if !madeBy(change.Description, user) && !isComponent(change.User) && !d.endsWith(change) {
+		if !MadeBy(change.Description, user) && !isComponent(change.User) && !d.endsWith(change) {
 			d.Others = append(d.Others, change)
 		}
 	}

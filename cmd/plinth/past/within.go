@@ -72,7 +72,7 @@ func (r *Reverter) othersWithin(ctx context.Context, d *Deed, user string) (othe
 			continue
 		}
 		switch {
-		case !madeBy(change.Description, user) && !isComponent(change.User) && change.Subresource != "status":
+		case !MadeBy(change.Description, user) && !isComponent(change.User) && change.Subresource != "status":
 			o.decided = true
 			others = append(others, change)
 		case change.Action == historyv1.Created:

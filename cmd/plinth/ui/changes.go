@@ -76,7 +76,7 @@ func (f filter) query() past.Query {
 
 // wants decides the rest, of changes that come one by one.
 func (f filter) wants(change historyv1.Change) bool {
-	byUser := f.User == "" || change.User == f.User || change.Impersonator == f.User
+	byUser := f.User == "" || past.MadeBy(change.Description, f.User)
 	return byUser && (f.Status || !past.IsStatus(change))
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -82,7 +83,7 @@ func (v *visit) allDefinitions() ([]apiextensionsv1.CustomResourceDefinition, er
 
 func (v *visit) definitionRow(d *apiextensionsv1.CustomResourceDefinition) definitionRow {
 	row := definitionRow{Name: d.Name, Kind: d.Spec.Names.Kind, Group: d.Spec.Group, Scope: string(d.Spec.Scope),
-		ShortNames: strings.Join(d.Spec.Names.ShortNames, ", "), Link: v.link("definitions/" + pathPart(d.Name))}
+		ShortNames: strings.Join(d.Spec.Names.ShortNames, ", "), Link: v.link("definitions/" + url.PathEscape(d.Name))}
 	for _, version := range d.Spec.Versions {
 		row.Versions = append(row.Versions, versionRow{version.Name, version.Served, version.Storage, version.Deprecated})
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -70,7 +71,7 @@ func (v *visit) logs() error {
 	case !v.at.IsNow():
 		return v.show("logs.html", page{Title: s.Name + " · logs", Nav: s.Resource, Body: b})
 	case b.Follow && !b.Previous:
-		b.Live = v.link("live/logs/"+pathPart(s.Namespace)+"/"+pathPart(s.Name), "container", b.Container, "tail", strconv.Itoa(b.Tail))
+		b.Live = v.link("live/logs/"+url.PathEscape(s.Namespace)+"/"+url.PathEscape(s.Name), "container", b.Container, "tail", strconv.Itoa(b.Tail))
 	default:
 		b.Lines, b.Cut, err = v.logLines(s.Namespace, s.Name, b)
 	}

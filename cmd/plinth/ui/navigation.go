@@ -84,36 +84,19 @@ func isCustom(group string) bool {
 
 // remembered is what the frame of each page needs and asks for at most every few seconds.
 type remembered struct {
-	namespaces []string
-	who        string
-	failed     error // why that is not known
+	namespaces []string // none if the visitor may not list them
+	who        string   // the visitor
+	failed     error    // why that is not known
 	read       time.Time
 }
 
-// namespaces returns the names of the namespaces, none if the visitor may not list them.
-func (c *connection) namespaces(v *visit) []string {
-	_ = c.remember(v)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.frame.namespaces
-}
-
-// who returns the name of the visitor.
-func (c *connection) who(v *visit) string {
-	_ = c.remember(v)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.frame.who
-}
-
-// remember asks for what is older than a few seconds, and returns why it is not known who the visitor is. Several at
-// once may ask, so that none waits for another.
-func (c *connection) remember(v *visit) error {
+// remember asks for what is older than a few seconds. Several at once may ask, so that none waits for another.
+func (c *connection) remember(v *visit) remembered {
 	c.mu.Lock()
 	known := c.frame
 	c.mu.Unlock()
 	if time.Since(known.read) < kindsFresh {
-		return known.failed
+		return known
 	}
 	now := remembered{read: time.Now()}
 	var review authenticationv1.SelfSubjectReview
@@ -129,5 +112,5 @@ func (c *connection) remember(v *visit) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.frame = now
-	return now.failed
+	return now
 }

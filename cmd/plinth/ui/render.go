@@ -111,11 +111,7 @@ func (f *frame) Object(resource, namespace, name, page string, more ...string) s
 func (f *frame) Here(more ...string) string {
 	u := *f.v.r.URL
 	q := u.Query()
-	for i := 0; i+1 < len(more); i += 2 {
-		if q.Del(more[i]); more[i+1] != "" {
-			q.Set(more[i], more[i+1])
-		}
-	}
+	setParams(q, more)
 	u.Path, u.RawQuery = path.Join(f.Base, u.Path), q.Encode()
 	return u.String()
 }
@@ -169,7 +165,7 @@ func (v *visit) frame() *frame {
 		f.Fault = explain(err).Text
 	}
 	f.Groups = navigation(kinds)
-	f.Namespaces = v.conn.namespaces(v)
-	f.Who = v.conn.who(v)
+	known := v.conn.remember(v)
+	f.Namespaces, f.Who = known.namespaces, known.who
 	return f
 }

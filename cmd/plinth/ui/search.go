@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -65,7 +66,7 @@ func (v *visit) find(text string) (*searchPage, error) {
 	}
 	for _, k := range kinds {
 		if strings.Contains(k.Name(), text) || strings.Contains(strings.ToLower(k.Kind.Kind), text) || slices.Contains(k.ShortNames, text) {
-			b.Kinds = append(b.Kinds, foundKind{k.Kind.Kind, k.Name(), v.link("kinds/" + pathPart(k.Name()))})
+			b.Kinds = append(b.Kinds, foundKind{k.Kind.Kind, k.Name(), v.link("kinds/" + url.PathEscape(k.Name()))})
 		}
 	}
 	slices.SortFunc(b.Kinds, func(a, c foundKind) int { return strings.Compare(a.Name, c.Name) })

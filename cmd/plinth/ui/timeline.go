@@ -395,17 +395,11 @@ func (v *visit) compareVersion(s *shownVersion, of *subject, object *unstructure
 	return err
 }
 
-// Managers of what undo and undelete write.
-const (
-	undoManager     = "plinth-undo"
-	undeleteManager = "plinth-undelete"
-)
-
 // whatWasDone says what the version that is shown has done, to those who have just done it on another page.
 func whatWasDone(b *timelinePage, more string) string {
 	c := b.Chosen
 	switch {
-	case c.Description.Manager == undeleteManager && c.Action == historyv1.Created:
+	case c.Description.Manager == past.UndeleteManager && c.Action == historyv1.Created:
 		text := fmt.Sprintf("Brought back as revision %d", c.Revision)
 		if n, err := strconv.Atoi(more); err == nil && n > 0 {
 			text += fmt.Sprintf(", with %d that went with it", n)
@@ -415,7 +409,7 @@ func whatWasDone(b *timelinePage, more string) string {
 		return fmt.Sprintf("Deleted, at revision %d.", c.Revision)
 	case b.Object != nil && b.Object.GetDeletionTimestamp() != nil:
 		return "Its deletion has begun. It ends when the finalizers are gone."
-	case c.Description.Manager == undoManager:
+	case c.Description.Manager == past.UndoManager:
 		return fmt.Sprintf("Undone: revision %d has the earlier state.", c.Revision)
 	}
 	return ""

@@ -22,7 +22,6 @@ type connection struct {
 	client  *past.Client
 	rest    clientrest.Interface
 	objects dynamic.Interface
-	host    string
 
 	mu     sync.Mutex
 	kinds  []past.Served
@@ -99,7 +98,7 @@ func connect(config *clientrest.Config) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &connection{client: client, rest: rest, objects: objects, host: config.Host}, nil
+	return &connection{client: client, rest: rest, objects: objects}, nil
 }
 
 // userAgent is the manager of what the page writes.
@@ -150,8 +149,8 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) (*visit, error) {
 		return nil, err
 	}
 	v := &visit{s: s, w: w, r: r, conn: conn, past: conn.client.Again()}
-	if err := conn.remember(v); apierrors.IsUnauthorized(err) {
-		return nil, err
+	if known := conn.remember(v); apierrors.IsUnauthorized(known.failed) {
+		return nil, known.failed
 	}
 	s.connections.keep(key, conn)
 	v.namespace, v.atText = v.param("ns"), v.param("at")
@@ -192,16 +191,21 @@ func (v *visit) link(path string, more ...string) string {
 			q.Set(name, value)
 		}
 	}
-	for i := 0; i+1 < len(more); i += 2 {
-		if q.Del(more[i]); more[i+1] != "" {
-			q.Set(more[i], more[i+1])
-		}
-	}
+	setParams(q, more)
 	address := v.s.base + path
 	if len(q) > 0 {
 		address += "?" + q.Encode()
 	}
 	return address
+}
+
+// setParams sets parameters, given by names and values; an empty value removes one.
+func setParams(q url.Values, pairs []string) {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if q.Del(pairs[i]); pairs[i+1] != "" {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
 }
 
 // objectLink returns the address of an object's page.
@@ -272,6 +276,3 @@ func decode(result clientrest.Result, out any) error {
 	}
 	return json.Unmarshal(text, out)
 }
-
-// pathPart is a name as a part of a path.
-func pathPart(name string) string { return url.PathEscape(name) }
