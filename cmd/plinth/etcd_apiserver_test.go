@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -63,6 +64,7 @@ func testAPIServer(t *testing.T, program, version string, d logtest.Dialect) {
 	for _, dir := range kubernetesManifests {
 		applyKubernetes(t, func(args ...string) string { t.Helper(); return s.kubectl(t, args...) }, filepath.Join(repository, dir))
 	}
+	testPageOf(t, s)
 	testProgress(t, s)
 	testOwnCompaction(t, s, p.client(nil))
 	s.noComplaints(t, storageComplaint)
@@ -92,6 +94,27 @@ func testAPIServer(t *testing.T, program, version string, d logtest.Dialect) {
 	sameState(t, before, stateOf(t, s))
 	keepsWatching(t, s, "survivor", p.kill)
 	s.noComplaints(t, storageFault)
+}
+
+// testPageOf opens plinth ui for it: all that needs no history is there, and the rest says so.
+func testPageOf(t *testing.T, s *stockAPIServer) {
+	t.Helper()
+	p := showPage(t, filepath.Join(s.dir, "kubeconfig"))
+	const web = "objects/deployments.apps/tour/web"
+	p.has("", http.StatusOK, "Deployment", "keeps no history")
+	p.has("kinds/deployments.apps?ns=tour", http.StatusOK, "Deployment")
+	p.has("rows/deployments.apps?ns=tour", http.StatusOK, `"web"`, `"Ready"`)
+	p.has(web, http.StatusOK, "nginx:2")
+	p.has(web+"/tree", http.StatusOK, "web")
+	p.has(web+"/edit", http.StatusOK, "nginx:2")
+	p.has("search?q=web", http.StatusOK, "tour")
+	p.has("rights", http.StatusOK, "system:masters")
+	p.has("definitions", http.StatusOK, "Deployment")
+	p.has("server", http.StatusOK, "This needs plinth")
+	for _, page := range []string{web + "/timeline", web + "/blame", web + "/undo", "now", "trash"} {
+		p.has(page, http.StatusNotImplemented, "This server keeps no history")
+	}
+	p.end()
 }
 
 // testTour is kubectl's quick tour.

@@ -40,6 +40,7 @@ type explained struct {
 // explain says what an error means.
 func explain(err error) explained {
 	var own *problemError
+	var other *notKubernetesError
 	var unknown *past.UnknownKindError
 	var mistake *past.Mistake
 	var future *past.FutureRevisionError
@@ -52,6 +53,8 @@ func explain(err error) explained {
 		return explained{http.StatusUnauthorized, "Sign in", "This page is for those who are signed in.", "Open the address that plinth ui has printed: it lets one browser in."}
 	case errors.As(err, &own):
 		return explained{own.code, http.StatusText(own.code), own.text, ""}
+	case errors.As(err, &other):
+		return explained{http.StatusBadGateway, "No Kubernetes API", err.Error(), "Mend the address in the kubeconfig, or choose another context, and run plinth ui again."}
 	case errors.Is(err, past.ErrNoHistory):
 		return explained{http.StatusNotImplemented, "No history", "This server keeps no history.", "plinth does: every version of every object, who made it, and how to go back."}
 	case errors.As(err, &unknown):

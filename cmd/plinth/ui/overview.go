@@ -30,6 +30,9 @@ const (
 
 // overview shows how things are. Its three requests run at once.
 func (v *visit) overview() error {
+	if kinds, err := v.conn.served(); err != nil && len(kinds) == 0 {
+		return err // there is nothing to show
+	}
 	f := filter{Namespace: v.namespace}
 	var err error
 	if f.Until, err = v.until(); err != nil {

@@ -124,7 +124,9 @@ func (p page) With(body any) page {
 
 // show answers with a page.
 func (v *visit) show(name string, p page) error {
-	p.frame = v.frame()
+	if p.frame = v.frame(); p.Code >= http.StatusBadRequest {
+		p.Fault = "" // the page itself is one
+	}
 	p.Part = p.Part || v.r.Header.Get("X-Part") != ""
 	var b bytes.Buffer
 	if err := templates()[name].ExecuteTemplate(&b, "layout", p); err != nil {

@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"sync"
@@ -19,6 +20,7 @@ import (
 
 // connection is the way of a visitor's requests to the API. It is shared by all requests with the same credentials.
 type connection struct {
+	host    string
 	client  *past.Client
 	rest    clientrest.Interface
 	objects dynamic.Interface
@@ -98,7 +100,7 @@ func connect(config *clientrest.Config) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &connection{client: client, rest: rest, objects: objects}, nil
+	return &connection{host: config.Host, client: client, rest: rest, objects: objects}, nil
 }
 
 // userAgent is the manager of what the page writes.
@@ -117,12 +119,26 @@ func (c *connection) served() ([]past.Served, error) {
 		return kinds, failed
 	}
 	all, err := c.client.Kinds.All(!asked.IsZero())
+	if err != nil && len(kinds) == 0 {
+		err = c.why(err)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asked, c.failed = time.Now(), err; err == nil {
 		c.kinds = all
 	}
 	return c.kinds, err
+}
+
+// why is the reason for which no kind is known: the server may be no Kubernetes API at all.
+func (c *connection) why(err error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), kindsFresh)
+	defer cancel()
+	var other *notKubernetesError
+	if errors.As(checkVersion(ctx, c.rest, c.host), &other) {
+		return other
+	}
+	return err
 }
 
 // visit is a request of a visitor. One goroutine uses it.
