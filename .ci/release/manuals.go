@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -79,7 +80,30 @@ func (r *release) writePages(program string) error {
 	tree := root.tree()
 	tree.DisableAutoGenTag = true
 	header := doc.GenManHeader{Section: "1", Date: &r.date, Source: product + " " + r.version, Manual: product}
-	return doc.GenManTree(tree, &header, r.pages())
+	if err := doc.GenManTree(tree, &header, r.pages()); err != nil {
+		return err
+	}
+	pages, err := filepath.Glob(filepath.Join(r.pages(), "*.1"))
+	if err != nil {
+		return err
+	}
+	for _, page := range pages {
+		if err := alignLeft(page); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alignLeft makes the lines of a page end where their words do: a list of names that is longer than half a line leaves holes in
+// others, and man complains.
+func alignLeft(page string) error {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	text = regexp.MustCompile(`(?m)^\.TH .*$`).ReplaceAll(text, []byte("$0\n.ad l"))
+	return os.WriteFile(page, text, 0o644)
 }
 
 // tree makes a command of cobra's again, which does nothing.
