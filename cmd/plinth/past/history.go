@@ -177,6 +177,26 @@ func (h *History) Versions(ctx context.Context, q Query) iter.Seq2[historyv1.Ver
 	return items[historyv1.Version](h.pages(ctx, versions, q))
 }
 
+// VersionsPage returns one page of versions, at most as many as the limit of the query, and where the next one begins; empty:
+// there is none. The first page begins at "".
+func (h *History) VersionsPage(ctx context.Context, q Query, from string) (all []historyv1.Version, next string, err error) {
+	limit := versionsPage
+	if q.Limit > 0 {
+		limit = min(limit, q.Limit)
+	}
+	p, err := h.page(ctx, versions, q, limit, from)
+	if err != nil {
+		return nil, "", err
+	}
+	all = make([]historyv1.Version, len(p.Items))
+	for i, text := range p.Items {
+		if err := json.Unmarshal(text, &all[i]); err != nil {
+			return nil, "", err
+		}
+	}
+	return all, p.Continue, nil
+}
+
 func items[T any](pages iter.Seq2[*page, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for p, err := range pages {

@@ -101,10 +101,9 @@
         const page = await get(u);
         if (page.columns.length) columns = page.columns;
         for (const r of page.rows) put(r);
-        if (!next) { drawHead(); version = page.resourceVersion; }
+        if (!next) { drawHead(); version = page.resourceVersion; note = page.note || ""; }
         next = page.continue || "";
         remaining = page.remaining || 0;
-        note = page.note || "";
         loading = !!next;
         arrange();
       } while (next);
