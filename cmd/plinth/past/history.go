@@ -22,11 +22,16 @@ type History struct {
 	server *server
 	kinds  *Kinds
 	kept   string // see Kept
+	seen   string // see Seen
 }
 
 // Kept says since when everything is kept that was asked for last, and how more would be; nothing if all of
 // it is there.
 func (h *History) Kept() string { return h.kept }
+
+// Seen is the resourceVersion up to which the changes or versions are that were asked for last: a watch from there on
+// misses nothing.
+func (h *History) Seen() string { return h.seen }
 
 // because is Kept as the end of an error.
 func (h *History) because() string {
@@ -156,6 +161,7 @@ func (h *History) page(ctx context.Context, resource string, q Query, limit int,
 	if err := json.Unmarshal(text, p); err != nil {
 		return nil, fmt.Errorf("%s does not answer as a plinth: %w", h.server.host, err)
 	}
+	h.seen = p.ResourceVersion
 	return p, nil
 }
 

@@ -161,15 +161,16 @@ func (v *visit) liveRows() error {
 	}
 	from := cmp.Or(v.r.Header.Get("Last-Event-ID"), v.param("rv"))
 	body, err := v.tableRequest(kind).Param("watch", "1").Param("allowWatchBookmarks", "true").Param("resourceVersion", from).Stream(v.ctx())
-	if err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+	switch {
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+		return v.stream().send("again", "", "the list is too old to go on")
+	case apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err):
+		return v.stream().send("refused", "", err.Error()) // a browser would ask again and again
+	case err != nil:
 		return err
 	}
-	s := v.stream()
-	if err != nil {
-		return s.send("again", "", "the list is too old to go on")
-	}
 	defer body.Close()
-	return v.sendRows(kind, json.NewDecoder(body), s)
+	return v.sendRows(kind, json.NewDecoder(body), v.stream())
 }
 
 // sendRows passes on what a watch says, until it ends.

@@ -133,6 +133,7 @@
         follow.timer = setTimeout(arrange, 50);
       },
       bookmark: () => {},
+      refused: () => source.close(),
       again: () => { source.close(); load(); },
     });
   }
