@@ -130,10 +130,11 @@
     if (focused && !box.contains(document.activeElement)) list[at].focus({ preventScroll: true });
   }
 
-  // later renews the page soon, once for the changes of that time; those that come meanwhile are for the next time.
-  let timer = 0, renewed = Promise.resolve();
-  const again = () => { timer = 0; return renew(); };
-  const later = () => { timer ||= setTimeout(() => { renewed = renewed.then(again).catch(() => {}); }, 300); };
+  // later renews the page soon, once for the changes of that time; those that come meanwhile are for the next time. An object
+  // that changes all the time takes a part of the server's time only.
+  let timer = 0, pause = 300, renewed = Promise.resolve();
+  const again = async () => { const begun = Date.now(); timer = 0; await renew(); pause = Math.max(300, 5 * (Date.now() - begun)); };
+  const later = () => { timer ||= setTimeout(() => { renewed = renewed.then(again).catch(() => {}); }, pause); };
   function follow() {
     const source = live(box.dataset.live, {
       rows: later, back: later, bookmark: () => {}, refused: () => source.close(),
