@@ -11,6 +11,7 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/admission"
 	"github.com/plinth-io/plinth/server/alarms"
+	"github.com/plinth-io/plinth/server/backups"
 	"github.com/plinth-io/plinth/server/deciding"
 	"github.com/plinth-io/plinth/server/guard"
 	"github.com/plinth-io/plinth/server/metrics"
@@ -136,5 +137,6 @@ func (c *condition) statusSource() *status.Source {
 	return &status.Source{
 		Store: c.database.store, Size: c.size, Alarms: c.alarms, Faults: c.maintenance.faults, Reason: c.database.reason, Ends: c.certificates.ends,
 		Self: self, Started: self.Since, Database: dialects.Describe(c.config.DSN),
+		Backups: func() *backups.Listing { return c.maintenance.listed(c.config) },
 	}
 }

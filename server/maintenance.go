@@ -59,6 +59,15 @@ func (m *maintenance) faults() (all []status.Fault) {
 	return all
 }
 
+// listed are the files that are made at intervals; nil: none are.
+func (m *maintenance) listed(c *Config) *backups.Listing {
+	if c.BackupInterval == 0 {
+		return nil
+	}
+	l := m.backups.List(absolute(c.backupDir()))
+	return &l
+}
+
 func (c *Config) backupDir() string {
 	if c.BackupDir == "" && c.DataDir != "" {
 		return filepath.Join(c.DataDir, "backups")

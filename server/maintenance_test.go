@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,6 +28,8 @@ import (
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/apitest"
 	"github.com/plinth-io/plinth/server/backups"
+	"github.com/plinth-io/plinth/server/cluster"
+	"github.com/plinth-io/plinth/server/status"
 	"github.com/plinth-io/plinth/sqlstore/backup"
 	"github.com/plinth-io/plinth/sqlstore/scrub"
 )
@@ -270,6 +273,35 @@ func TestBackupInterval(t *testing.T) {
 			t.Errorf("%v, %v", info.Mode(), err)
 		}
 	})
+}
+
+// The status has the files that exist, for those who may read it, and not where they are.
+func TestStatusBackups(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "kept")
+	s := start(t, Config{BackupInterval: time.Hour, BackupDir: dir})
+	var got status.Status
+	apitest.Eventually(t, "a backup was made", func() bool {
+		_, _, body := apitest.Do(t, apitest.Admin(t, s), "GET", s.URL()+cluster.StatusPath, "")
+		got = status.Status{}
+		if err := json.Unmarshal([]byte(body), &got); err != nil || strings.Contains(body, dir) {
+			t.Fatal(err, body)
+		}
+		return got.Backups.Count == 1
+	})
+	f := got.Backups.Files[0]
+	file, err := os.Open(filepath.Join(dir, f.Name))
+	must(t, err)
+	defer file.Close()
+	info, err := file.Stat()
+	must(t, err)
+	h, _, err := backup.Verify(t.Context(), file, scrub.Options{})
+	if err != nil || h.Revision != f.Revision || !h.Time.Truncate(time.Millisecond).Equal(f.Time) || info.Size() != f.Bytes {
+		t.Errorf("%+v is %+v, of %d bytes, %v", f, h, info.Size(), err)
+	}
+	none := start(t, Config{})
+	if _, _, body := apitest.Do(t, apitest.Admin(t, none), "GET", none.URL()+cluster.StatusPath, ""); strings.Contains(body, "backups\":") {
+		t.Errorf("without an interval: %s", body)
+	}
 }
 
 // A backup that fails is logged and counted, and made when it is possible.

@@ -57,6 +57,7 @@ type status struct {
 	Writes    *serverstatus.Writes    `json:"writes,omitempty"`
 	Reads     *serverstatus.Reads     `json:"reads,omitempty"`
 	Faults    []serverstatus.Fault    `json:"faults,omitempty"`
+	Backups   *serverstatus.Backups   `json:"backups,omitempty"` // nil: that plinth makes none at intervals
 }
 
 type databaseStatus struct {

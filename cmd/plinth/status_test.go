@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
+	serverstatus "github.com/plinth-io/plinth/server/status"
 )
 
 // TestStatus asks each of the plinths on a database, for people and for programs.
@@ -70,6 +71,54 @@ func askStatus(t *testing.T, args ...string) string {
 		t.Fatalf("plinth status %s: %v: %s%s", strings.Join(args, " "), err, out, stderr)
 	}
 	return string(out)
+}
+
+// TestStatusBackups shows the files that a plinth has made at intervals, and nothing of them if it makes none.
+func TestStatusBackups(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "kept")
+	p := serveFor(t, filepath.Join(t.TempDir(), "data"), "", "--backup-interval", "24h", "--backup-dir", dir)
+	var s status
+	soon(t, "a backup was made", func() bool {
+		s = status{}
+		must(t, json.Unmarshal([]byte(askStatus(t, "--kubeconfig", p.kubeconfig(), "-o", "json")), &s))
+		return s.Backups != nil && s.Backups.Count > 0
+	})
+	f := s.Backups.Files[0]
+	info, err := os.Stat(filepath.Join(dir, f.Name))
+	must(t, err)
+	if info.Size() != f.Bytes || f.Revision == 0 || f.Revision > *s.Database.Revision || time.Since(f.Time) > time.Hour || len(s.Backups.Files) != 1 {
+		t.Errorf("%+v, of %d bytes", s.Backups, info.Size())
+	}
+	text := askStatus(t, "--kubeconfig", p.kubeconfig())
+	for _, line := range []string{`Backups +1, the newest of 20\S+Z`, `BACKUP +TAKEN +REVISION +SIZE`, regexp.QuoteMeta(f.Name) + ` +20\S+Z +\d+ +\S+ KiB`} {
+		if !regexp.MustCompile(`(?m)^` + line + `$`).MatchString(text) {
+			t.Errorf("no line %s in\n%s", line, text)
+		}
+	}
+	if strings.Contains(text, dir) {
+		t.Errorf("the directory is in\n%s", text)
+	}
+	without := serveFor(t, filepath.Join(t.TempDir(), "data"), "")
+	if text := askStatus(t, "--kubeconfig", without.kubeconfig()); strings.Contains(strings.ToUpper(text), "BACKUP") {
+		t.Errorf("backups in\n%s", text)
+	}
+}
+
+// TestBackupsText has folders that can and cannot be read.
+func TestBackupsText(t *testing.T) {
+	at := time.Date(2026, 11, 22, 7, 0, 0, 0, time.UTC)
+	files := []serverstatus.BackupFile{{Time: at}}
+	for want, b := range map[string]serverstatus.Backups{
+		"none yet":                                 {Read: at},
+		"9, the newest of 2026-11-22T07:00:00Z":    {Read: at, Count: 9, Files: files},
+		"the folder cannot be read: no permission": {Fault: "no permission"},
+		"9, the newest of 2026-11-22T07:00:00Z; the folder cannot be read since 2026-11-22T07:00:00Z: away": {Read: at, Count: 9, Files: files, Fault: "away"},
+	} {
+		if got := backupsText(&b); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 }
 
 // TestStatusFaults stops the database of a plinth, which tells of the outage then, and remembers it.

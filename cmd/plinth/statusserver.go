@@ -184,7 +184,7 @@ func (s *status) takeStatus(text []byte) error {
 	}
 	s.Time, s.Started, s.Certificates = &all.Time, &all.Started, all.Certificates
 	s.Alarms, s.Replicas, s.Resources, s.Faults = all.Alarms, all.Replicas, all.Resources, all.Faults
-	s.Watches, s.Writes, s.Reads = &all.Watches, &all.Writes, &all.Reads
+	s.Watches, s.Writes, s.Reads, s.Backups = &all.Watches, &all.Writes, &all.Reads, all.Backups
 	d := &all.Database
 	s.Database = databaseStatus{
 		Name: d.Name, ClusterID: d.ClusterID, Objects: &d.Objects, Revision: &d.Revision, Floor: &d.Floor,

@@ -12,6 +12,7 @@ import (
 const (
 	largestShown = 5 // resources
 	faultsShown  = 5
+	backupsShown = 5
 )
 
 // printServer prints a line about each part of what plinth tells of itself, if it does.
@@ -23,6 +24,9 @@ func (s *status) printServer(line func(name, format string, args ...any)) {
 	line("Reads", "%s", readsText(s.Reads))
 	line("Watches", "%s", watchesText(s.Watches))
 	line("Compaction", "%s", compactionText(*s.Database.CompactionBehind))
+	if s.Backups != nil {
+		line("Backups", "%s", backupsText(s.Backups))
+	}
 	if len(s.Alarms) == 0 {
 		line("Alarms", "none")
 	}
@@ -89,6 +93,20 @@ func compactionText(seconds float64) string {
 	return "behind for " + durationText(seconds)
 }
 
+func backupsText(b *serverstatus.Backups) string {
+	text := "none yet"
+	switch {
+	case b.Fault != "" && b.Read.IsZero():
+		return "the folder cannot be read: " + b.Fault
+	case len(b.Files) > 0:
+		text = fmt.Sprintf("%d, the newest of %s", b.Count, stamp(b.Files[0].Time))
+	}
+	if b.Fault != "" {
+		text += fmt.Sprintf("; the folder cannot be read since %s: %s", stamp(b.Read), b.Fault)
+	}
+	return text
+}
+
 func faultText(f *serverstatus.Fault) string {
 	switch {
 	case f.Until.IsZero():
@@ -132,7 +150,7 @@ func seenText(r *serverstatus.Replica) string {
 	return ago.String() + " ago"
 }
 
-// printTables prints the replicas, and the resources that take the most.
+// printTables prints the replicas, the resources that take the most, and the newest backups.
 func (s *status) printTables(w io.Writer) error {
 	if len(s.Replicas) == 0 {
 		return nil
@@ -153,5 +171,18 @@ func (s *status) printTables(w io.Writer) error {
 	for _, r := range s.Resources[:min(len(s.Resources), largestShown)] {
 		fmt.Fprintf(table, "%s\t%d\t%s\n", r.Name, r.Objects, bytesText(r.Bytes))
 	}
+	s.printBackups(table)
 	return table.Flush()
+}
+
+// printBackups prints the newest backups.
+func (s *status) printBackups(w *tabwriter.Writer) {
+	if s.Backups == nil || len(s.Backups.Files) == 0 {
+		return
+	}
+	_ = w.Flush() // the columns of the table before are not those of this one
+	fmt.Fprint(w, "\nBACKUP\tTAKEN\tREVISION\tSIZE\n")
+	for _, f := range s.Backups.Files[:min(len(s.Backups.Files), backupsShown)] {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", printable(f.Name), stamp(f.Time), f.Revision, bytesText(f.Bytes))
+	}
 }

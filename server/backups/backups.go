@@ -28,6 +28,7 @@ type Backups struct {
 	config  Config
 	idle    chan struct{} // has a token while no backup is made
 	figures figures
+	listed  listed
 }
 
 // New returns Backups that has made none.

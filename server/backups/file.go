@@ -44,12 +44,15 @@ func WriteFile(folder string, write func(io.Writer) (name string, err error)) er
 }
 
 // writeError takes the name of the temporary file out of an error.
-func writeError(err error) error {
+func writeError(err error) error { return &WriteError{withoutPath(err)} }
+
+// withoutPath is an error of a file without its name.
+func withoutPath(err error) error {
 	var detail *fs.PathError
 	if errors.As(err, &detail) {
-		err = detail.Err
+		return detail.Err
 	}
-	return &WriteError{err}
+	return err
 }
 
 // fileWriter remembers why a file could not be written.

@@ -72,6 +72,7 @@ func (b *Backups) WriteTo(ctx context.Context, o Interval) error {
 	b.figures.success.SetToCurrentTime()
 	b.figures.bytes.Set(float64(taken.Size))
 	b.config.Logger.Info("made a backup", "file", filepath.Join(o.Dir, name), "objects", taken.Rows, "revision", taken.Revision, "bytes", taken.Size, "took", time.Since(begun))
+	defer b.listed.forget()
 	if err := b.tidy(o); err != nil {
 		b.config.Logger.Warn("old backups could not be removed", "dir", o.Dir, "err", err)
 	}

@@ -1,6 +1,6 @@
 // Package status says how a server and its database are: GET /plinth/status, which plinth status shows. It
 // owns the form of the answer and gathers it when it is asked for, from memory; only the size of the
-// database is asked for there, at most every 15 seconds.
+// database is asked for there, and the folder of the backups is read, each at most every 15 seconds.
 package status
 
 import (
@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/plinth-io/plinth/server/alarms"
+	"github.com/plinth-io/plinth/server/backups"
 	"github.com/plinth-io/plinth/server/cluster"
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/server/metrics"
@@ -32,6 +33,7 @@ type Status struct {
 	Reads        Reads                `json:"reads"`
 	Faults       []Fault              `json:"faults"` // the newest first
 	Certificates map[string]time.Time `json:"certificates,omitempty"`
+	Backups      *Backups             `json:"backups,omitempty"` // nil: this server makes none at intervals
 }
 
 // Alarm is one that is on.
@@ -128,6 +130,22 @@ type Fault struct {
 	Text  string    `json:"text"`
 }
 
+// Backups are the files of the cluster that are in the folder in which this server makes them at intervals.
+type Backups struct {
+	Count int          `json:"count"`
+	Files []BackupFile `json:"files"`           // the newest first, at most 50
+	Read  time.Time    `json:"read,omitzero"`   // when the folder was read
+	Fault string       `json:"fault,omitempty"` // why the folder could not be read since
+}
+
+// BackupFile is one of them.
+type BackupFile struct {
+	Name     string    `json:"name"`
+	Time     time.Time `json:"time"` // when it was taken
+	Revision int64     `json:"revision"`
+	Bytes    int64     `json:"bytes"`
+}
+
 // Source is what the answer is gathered from.
 type Source struct {
 	Store   *sqlstore.Store
@@ -136,6 +154,7 @@ type Source struct {
 	Faults  func() []Fault     // those that the Store does not know
 	Reason  func(error) string // an error of the database in words that may be shown
 	Ends    func() map[string]time.Time
+	Backups func() *backups.Listing // nil: none are made at intervals
 	Self    Replica
 	Started time.Time
 
@@ -150,6 +169,7 @@ func (s *Source) Gather() *Status {
 		Time: now.UTC(), Started: s.Started.UTC(),
 		Alarms: s.alarms(), Database: s.database(&stats), Replicas: s.replicas(now), Resources: s.resources(),
 		Watches: s.watches(&stats), Writes: s.writes(&stats), Reads: s.reads(&stats), Faults: s.faults(), Certificates: s.Ends(),
+		Backups: backupsOf(s.Backups()),
 	}
 	return all
 }
@@ -272,6 +292,21 @@ func (s *Source) faults() []Fault {
 
 func setBackText(b *sqlstore.SetBack) string {
 	return fmt.Sprintf("%d acknowledged writes are gone; revisions go on above %d, and %d was the last one before; the log names what is gone", len(b.Lost), b.Above, b.Served)
+}
+
+// backupsOf is a folder of backups as the answer has it.
+func backupsOf(l *backups.Listing) *Backups {
+	if l == nil {
+		return nil
+	}
+	b := &Backups{Count: l.Count, Files: []BackupFile{}, Read: utc(l.Read)}
+	for _, f := range l.Files {
+		b.Files = append(b.Files, BackupFile{Name: f.Name, Time: f.Time.UTC(), Revision: f.Revision, Bytes: f.Bytes})
+	}
+	if l.Err != nil {
+		b.Fault = l.Err.Error()
+	}
+	return b
 }
 
 // utc leaves zero as it is.

@@ -22,11 +22,16 @@ type History struct {
 	server *server
 	kinds  *Kinds
 	kept   string // see Kept
+	seen   string // see Seen
 }
 
 // Kept says since when everything is kept that was asked for last, and how more would be; nothing if all of
 // it is there.
 func (h *History) Kept() string { return h.kept }
+
+// Seen is the resourceVersion up to which the changes or versions are that were asked for last: a watch from there on
+// misses nothing.
+func (h *History) Seen() string { return h.seen }
 
 // because is Kept as the end of an error.
 func (h *History) because() string {
@@ -156,6 +161,7 @@ func (h *History) page(ctx context.Context, resource string, q Query, limit int,
 	if err := json.Unmarshal(text, p); err != nil {
 		return nil, fmt.Errorf("%s does not answer as a plinth: %w", h.server.host, err)
 	}
+	h.seen = p.ResourceVersion
 	return p, nil
 }
 
@@ -175,6 +181,26 @@ func (h *History) Changes(ctx context.Context, q Query) iter.Seq2[historyv1.Chan
 // Versions returns versions, the newest first.
 func (h *History) Versions(ctx context.Context, q Query) iter.Seq2[historyv1.Version, error] {
 	return items[historyv1.Version](h.pages(ctx, versions, q))
+}
+
+// VersionsPage returns one page of versions, at most as many as the limit of the query, and where the next one begins; empty:
+// there is none. The first page begins at "".
+func (h *History) VersionsPage(ctx context.Context, q Query, from string) (all []historyv1.Version, next string, err error) {
+	limit := versionsPage
+	if q.Limit > 0 {
+		limit = min(limit, q.Limit)
+	}
+	p, err := h.page(ctx, versions, q, limit, from)
+	if err != nil {
+		return nil, "", err
+	}
+	all = make([]historyv1.Version, len(p.Items))
+	for i, text := range p.Items {
+		if err := json.Unmarshal(text, &all[i]); err != nil {
+			return nil, "", err
+		}
+	}
+	return all, p.Continue, nil
 }
 
 func items[T any](pages iter.Seq2[*page, error]) iter.Seq2[T, error] {

@@ -3,8 +3,6 @@ package ui
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
-	"net/http"
 	"net/url"
 	"strconv"
 
@@ -13,7 +11,6 @@ import (
 	clientrest "k8s.io/client-go/rest"
 
 	"github.com/plinth-io/plinth/cmd/plinth/past"
-	historyv1 "github.com/plinth-io/plinth/server/history/v1"
 )
 
 // kindPage is the list of a kind's objects. Its rows are asked for by the script, page by page.
@@ -68,9 +65,6 @@ type row struct {
 	Link      string `json:"l"`
 }
 
-// rowsAtOnce is how many rows the script gets in one answer.
-const rowsAtOnce = 1000
-
 // asTable asks the API for the columns that kubectl shows.
 const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io, application/json"
 
@@ -83,7 +77,7 @@ func (v *visit) rows() error {
 	if !v.at.IsNow() {
 		return v.pastRows(kind)
 	}
-	request := v.tableRequest(kind).Param("limit", strconv.Itoa(rowsAtOnce))
+	request := v.tableRequest(kind).Param("limit", strconv.Itoa(v.s.rowsAtOnce))
 	if next := v.param("continue"); next != "" {
 		request = request.Param("continue", next)
 	}
@@ -152,41 +146,6 @@ func (v *visit) rowsOf(kind past.Kind, table *metav1.Table) ([]row, error) {
 	return out, nil
 }
 
-// pastColumns are those of a list in the past, whose objects have no columns of their own.
-var pastColumns = []column{{Name: "Name"}, {Name: "Revision", Number: true}, {Name: "Last changed"}, {Name: "Age"}}
-
-// mostPastRows bounds how many objects of the past are looked at: each comes whole from the history.
-const mostPastRows = 20_000
-
-// pastRows answers with a list as it was.
-func (v *visit) pastRows(kind past.Kind) error {
-	if v.at.Back > 0 {
-		return problem(http.StatusBadRequest, "~%d counts the changes of one object. Write a time, or a resourceVersion.", v.at.Back)
-	}
-	out := rowsPage{Columns: pastColumns, Rows: []row{}}
-	for version, err := range v.past.History.Versions(v.ctx(), past.Query{}.ToObject(kind.In(v.namespace, "")).Bound(historyv1.FieldAt, v.at)) {
-		if err != nil {
-			return err
-		}
-		if len(out.Rows) == mostPastRows {
-			out.Note = fmt.Sprintf("only the first %d are shown: choose a namespace", mostPastRows)
-			return v.json(out)
-		}
-		d := &version
-		r := row{
-			Namespace: d.Object.Namespace, Name: d.Object.Name, Cells: []any{d.Object.Name, d.Revision, exact(d.Time.Time), "unreadable"},
-			Link: v.objectLink(kind.Name(), d.Object.Namespace, d.Object.Name, ""),
-		}
-		if o, err := past.Object(d); err == nil {
-			created := o.GetCreationTimestamp()
-			r.Created, r.Cells[3] = created.Unix(), exact(created.Time)
-		}
-		out.Rows = append(out.Rows, r)
-	}
-	out.Note = v.past.History.Kept()
-	return v.json(out)
-}
-
 // rowEvent is a change of a list that the script gets.
 type rowEvent struct {
 	Type    string   `json:"type"` // ADDED, MODIFIED, DELETED
@@ -202,15 +161,16 @@ func (v *visit) liveRows() error {
 	}
 	from := cmp.Or(v.r.Header.Get("Last-Event-ID"), v.param("rv"))
 	body, err := v.tableRequest(kind).Param("watch", "1").Param("allowWatchBookmarks", "true").Param("resourceVersion", from).Stream(v.ctx())
-	if err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+	switch {
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+		return v.stream().send("again", "", "the list is too old to go on")
+	case apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err):
+		return v.stream().send("refused", "", err.Error()) // a browser would ask again and again
+	case err != nil:
 		return err
 	}
-	s := v.stream()
-	if err != nil {
-		return s.send("again", "", "the list is too old to go on")
-	}
 	defer body.Close()
-	return v.sendRows(kind, json.NewDecoder(body), s)
+	return v.sendRows(kind, json.NewDecoder(body), v.stream())
 }
 
 // sendRows passes on what a watch says, until it ends.

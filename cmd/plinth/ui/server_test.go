@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	clientrest "k8s.io/client-go/rest"
 
+	"github.com/plinth-io/plinth/server"
 	serverstatus "github.com/plinth-io/plinth/server/status"
 )
 
@@ -156,6 +159,8 @@ func TestServerInTrouble(t *testing.T) {
 		Watches:      serverstatus.Watches{Open: 9, Slowest: &serverstatus.Slowest{Prefix: "/registry/" + hostile, Behind: 77, For: 3, FromLog: true}},
 		Faults:       []serverstatus.Fault{{Kind: "outage", Since: now.Add(-time.Minute), Text: "fault " + hostile}},
 		Certificates: map[string]time.Time{"old " + hostile: now.Add(-time.Hour), "ending": now.Add(5 * 24 * time.Hour), "young": now.Add(300 * 24 * time.Hour)},
+		Backups: &serverstatus.Backups{Count: 70, Read: now.Add(-time.Hour), Fault: "fault " + hostile,
+			Files: []serverstatus.BackupFile{{Name: "file " + hostile, Time: now.Add(-3 * time.Hour), Revision: 1234000, Bytes: 2 << 20}}},
 	}
 	text, err := json.Marshal(status)
 	if err != nil {
@@ -170,9 +175,37 @@ func TestServerInTrouble(t *testing.T) {
 	page := b.open("server").is(200)
 	page.has("An alarm is on", "text "+hostile, "detail "+hostile, "the database is away", "1\u202f234\u202f567", "floor 1\u202f200\u202f000", "4\u202f321", "679 dead", "3.00 MiB",
 		"two", "2.50 s", "77 revisions and 3.00 s behind and reads the log", "fault "+hostile, "lasts", "has ended", "soon", "compaction is behind", "configmaps"+hostile,
-		"every 24h", "120m ago", "by two", "A backup failed")
+		"every 24h", "120m ago", "by two", "A backup failed",
+		"file "+hostile, "1\u202f234\u202f000", "2.00 MiB", "newest of 70 files", "cannot be read since", ": fault "+hostile)
 	page.hasNot("<script>alert", "no alarm", "NaN", "Inf")
 	b.open("").is(200).has("An alarm is on", "text "+hostile, "4\u202f321").hasNot("<script>alert")
+}
+
+// TestServerBackups: the files of backups that exist are on the page, for those who may read the status.
+func TestServerBackups(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "kept")
+	s := server.New(server.Config{BackupInterval: time.Hour, BackupDir: dir})
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	page := httptest.NewServer(New(Options{Base: "/x/", Door: openDoor{s.RESTConfig()}}))
+	t.Cleanup(page.Close)
+	b := &workbench{T: t, page: page}
+	var files []string
+	for deadline := time.Now().Add(time.Minute); len(files) == 0 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		files, _ = filepath.Glob(filepath.Join(dir, "plinth-*.plinth"))
+	}
+	if len(files) != 1 {
+		t.Fatalf("backups: %q", files)
+	}
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(b.open("server").html, "These files are"); {
+		if time.Now().After(deadline) {
+			t.Fatal("the page does not have the backup: " + b.open("server").html)
+		}
+	}
+	b.open("server").is(200).has("<td class=\"wide\">"+filepath.Base(files[0])+"</td>", "plinth verify FILE").hasNot(dir)
+	b.as("stranger").open("server").is(200).hasNot(filepath.Base(files[0]))
 }
 
 // TestSeconds writes durations with their units.

@@ -74,10 +74,24 @@ func TestTimelinePart(t *testing.T) {
 	f := startPast(t)
 	rv := f.createNotes()
 	r := httptest.NewRequest(http.MethodGet, "/x/"+notes+"/timeline?rv="+rv[1], nil)
-	r.Header.Set("X-Part", "1")
+	r.Header.Set("X-Part", "version")
 	a := f.do(r)
 	f.wants(a, 200, `<section class="shown" id="version"`, "<del>blue</del>")
 	f.lacks(a, "<html", "<main", `id="versions"`)
+}
+
+// TestTimelineLiveAddress: the newest versions are live from what they have seen on; a page of the past is not. Who may not
+// watch is told once, and does not ask again.
+func TestTimelineLiveAddress(t *testing.T) {
+	f := startPast(t)
+	rv := f.createNotes()
+	a := f.get(notes + "/timeline")
+	f.wants(a, 200, `data-live="/x/live/rows/configmaps?fields=metadata.name%3Dnotes&amp;ns=default&amp;rv=`)
+	for _, address := range []string{"?at=" + rv[1], "?at=1ms", "?until=" + rv[2]} {
+		f.wants(f.get(notes+"/timeline"+address), 200, `data-live=""`)
+	}
+	f.door.config = f.as("eve")
+	f.wants(f.get("live/rows/configmaps?ns=default&fields=metadata.name%3Dnotes&rv="+rv[3]), 200, "event: refused", "forbidden")
 }
 
 // TestTimelineBad: what is no revision, or none yet, is said on a page with its frame.

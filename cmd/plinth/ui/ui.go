@@ -26,13 +26,14 @@ type Server struct {
 	mux         *http.ServeMux
 	connections *connections
 	origin      *http.CrossOriginProtection
+	rowsAtOnce  int // how many rows of a list a script gets in one answer
 }
 
 // New returns the page. It asks nothing yet.
 func New(o Options) *Server {
 	s := &Server{
 		base: o.Base, door: o.Door, mux: http.NewServeMux(),
-		connections: newConnections(), origin: http.NewCrossOriginProtection(),
+		connections: newConnections(), origin: http.NewCrossOriginProtection(), rowsAtOnce: 1000,
 	}
 	s.routes()
 	return s

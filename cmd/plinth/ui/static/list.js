@@ -101,10 +101,9 @@
         const page = await get(u);
         if (page.columns.length) columns = page.columns;
         for (const r of page.rows) put(r);
-        if (!next) { drawHead(); version = page.resourceVersion; }
+        if (!next) { drawHead(); version = page.resourceVersion; note = page.note || ""; }
         next = page.continue || "";
         remaining = page.remaining || 0;
-        note = page.note || "";
         loading = !!next;
         arrange();
       } while (next);
@@ -134,6 +133,7 @@
         follow.timer = setTimeout(arrange, 50);
       },
       bookmark: () => {},
+      refused: () => source.close(),
       again: () => { source.close(); load(); },
     });
   }

@@ -1,12 +1,22 @@
 // The timeline: a slider and keys go through the versions of an object. The version is asked for alone, and takes the place
-// of the one that is shown; the address follows.
+// of the one that is shown; the address follows. New versions come by themselves.
 "use strict";
 (() => {
-  const { $, $$, toast, keys } = plinth;
-  const list = $$("#versions a.version"), scrub = $("#scrub"), slider = $("#slider"), last = list.length - 1;
-  if (!list.length) return;
+  const { $, $$, toast, keys, live } = plinth;
+  const box = $("#versions"), scrub = $("#scrub"), slider = $("#slider");
+  if (!scrub) return;
   const parser = new DOMParser(), known = new Map(); // versions do not change, so that each is asked for once
-  let at = Math.max(0, list.findIndex((a) => a.getAttribute("aria-current"))), asked = null;
+  let list, last, at, asked = null;
+
+  // take looks at the rows that are there now, of which one is chosen.
+  function take(chosen) {
+    list = $$("a.version", box);
+    last = list.length - 1;
+    at = Math.max(0, list.indexOf(chosen));
+    scrub.hidden = last < 1;
+    slider.max = last;
+    mark();
+  }
 
   // addressOf is the address of a row, seen as this page is seen now.
   function addressOf(i) {
@@ -18,7 +28,7 @@
 
   async function part(address) {
     if (known.has(address)) return known.get(address);
-    const answer = await fetch(address, { headers: { "X-Part": "1", Accept: "text/html" } });
+    const answer = await fetch(address, { headers: { "X-Part": "version", Accept: "text/html" } });
     const text = await answer.text();
     if (!answer.ok) throw new Error(answer.status + " " + answer.statusText);
     if (known.size > 200) known.clear();
@@ -51,7 +61,6 @@
       else a.removeAttribute("aria-current");
       a.classList.toggle("base", a.dataset.rv === base);
     });
-    if (!slider) return;
     slider.value = last - at;
     slider.setAttribute("aria-valuetext", list[at].innerText.replace(/\s+/g, " ").trim());
     $$(".dots circle").forEach((c, i) => c.classList.toggle("at", i === at));
@@ -70,22 +79,67 @@
   }
 
   const plain = (e) => e.button === 0 && !e.ctrlKey && !e.metaKey && !e.shiftKey && !e.altKey;
-  list.forEach((a, i) => a.addEventListener("click", (e) => { if (plain(e)) { e.preventDefault(); go(i); } }));
   addEventListener("click", (e) => {
-    const link = e.target.closest?.("#version a.part");
-    if (link && plain(e)) { e.preventDefault(); open(link.getAttribute("href")); }
+    const link = e.target.closest?.("#version a.part, #versions a.version");
+    if (!link || !plain(e)) return;
+    e.preventDefault();
+    if (link.classList.contains("part")) open(link.getAttribute("href"));
+    else go(list.indexOf(link));
   });
-  if (scrub) {
-    scrub.hidden = false;
-    slider.addEventListener("input", () => go(last - slider.value));
-    $("#older").addEventListener("click", () => go(at + 1));
-    $("#newer").addEventListener("click", () => go(at - 1));
-  }
+  slider.addEventListener("input", () => go(last - slider.value));
+  $("#older").addEventListener("click", () => go(at + 1));
+  $("#newer").addEventListener("click", () => go(at - 1));
   keys["["] = () => go(at + 1);
   keys["]"] = () => go(at - 1);
   keys.j = keys["["];
   keys.k = keys["]"];
   keys.u = () => { const undo = $("#undo"); if (undo) location.href = undo.href; };
-  mark();
+  take($("a[aria-current]", box));
   list[at].scrollIntoView({ block: "nearest" });
+
+  // replace puts a part of a newer page in its place. A link in it that had the focus has it again.
+  function replace(old, next) {
+    const had = old.contains(document.activeElement) && document.activeElement;
+    old.replaceWith(next);
+    if (had) ((had.id && $("#" + had.id)) || $$("a", next).find((a) => a.href === had.href))?.focus({ preventScroll: true });
+  }
+
+  // renew asks for the page again. Rows that have not changed stay in the document, and with them the focus and what is in
+  // view. What is shown stays chosen; if that would be on another page, this one is as it is.
+  async function renew() {
+    const address = location.href, u = new URL(address);
+    if (!u.searchParams.get("rv")) u.searchParams.set("rv", $("#version").dataset.rv);
+    const answer = await fetch(u, { headers: { "X-Part": "all", Accept: "text/html" } });
+    const page = parser.parseFromString(await answer.text(), "text/html"), rows = $("#versions", page);
+    if (address !== location.href) return renew();
+    if (!answer.ok || !rows?.dataset.live) return;
+    known.clear();
+    box.dataset.live = rows.dataset.live;
+    const view = box.parentNode, top = (a) => a.getBoundingClientRect().top, first = list.find((a) => top(a) >= top(view)), was = first && top(first);
+    const focused = box.contains(document.activeElement), chosen = $("a[aria-current]", rows)?.dataset.rv, still = new Set($$("a", rows).map((a) => a.dataset.rv));
+    for (const a of list) if (!still.has(a.dataset.rv)) a.parentNode.remove();
+    let place = box.firstElementChild;
+    for (const row of [...rows.children]) {
+      if (place && $("a", place).dataset.rv === $("a", row).dataset.rv) place = place.nextElementSibling;
+      else box.insertBefore(row, place);
+    }
+    for (const part of [".subject", ".tabs", ".dots", ".ends", "#before"]) replace($(part), $(part, page));
+    if ($("#version").dataset.rv === $("#version", page).dataset.rv) replace($("#version header"), $("#version header", page));
+    take($(`a[data-rv="${chosen}"]`, box));
+    if (view.scrollTop && first?.isConnected) view.scrollTop += top(first) - was;
+    if (focused && !box.contains(document.activeElement)) list[at].focus({ preventScroll: true });
+  }
+
+  // later renews the page soon, once for the changes of that time; those that come meanwhile are for the next time. An object
+  // that changes all the time takes a part of the server's time only.
+  let timer = 0, pause = 300, renewed = Promise.resolve();
+  const again = async () => { const begun = Date.now(); timer = 0; await renew(); pause = Math.max(300, 5 * (Date.now() - begun)); };
+  const later = () => { timer ||= setTimeout(() => { renewed = renewed.then(again).catch(() => {}); }, pause); };
+  function follow() {
+    const source = live(box.dataset.live, {
+      rows: later, back: later, bookmark: () => {}, refused: () => source.close(),
+      again: () => { source.close(); setTimeout(() => { renewed = renewed.then(again).catch(() => {}).then(follow); }, 1000); },
+    });
+  }
+  if (box.dataset.live) follow();
 })();
