@@ -10,6 +10,7 @@ import (
 
 	clientrest "k8s.io/client-go/rest"
 
+	"github.com/plinth-io/plinth/server/servertest"
 	serverstatus "github.com/plinth-io/plinth/server/status"
 )
 
@@ -78,7 +79,7 @@ func otherServer(t *testing.T, answers map[string]string) *workbench {
 		fmt.Fprint(w, answer)
 	}))
 	t.Cleanup(api.Close)
-	page := httptest.NewServer(New(Options{Base: "/x/", Door: openDoor{&clientrest.Config{Host: api.URL}}}))
+	page := httptest.NewServer(New(Options{Base: "/x/", Door: &openDoor{&clientrest.Config{Host: api.URL}}}))
 	t.Cleanup(page.Close)
 	return &workbench{T: t, page: page}
 }
@@ -182,4 +183,29 @@ func TestSeconds(t *testing.T) {
 			t.Errorf("%v: %s, not %s", x, got, want)
 		}
 	}
+}
+
+// TestServerInBrowser: the charts are drawn from what the server counts, and the page goes on when it was away.
+func TestServerInBrowser(t *testing.T) {
+	srv := servertest.Start(t)
+	s := newStory(t, srv.Config)
+	l, config := newLine(t, srv.Config)
+	base, address := local(t, config)
+	b := tabAt(t, base, address)
+	for _, theme := range []string{"light", "dark"} {
+		b.theme(theme)
+		b.open("server")
+		b.wait(`document.querySelectorAll(".chart canvas").length === 4`)
+		b.wait(`/get [\d.]+ \/s/.test(document.querySelector("#rate-legend").innerText) && /database [\d.]+ [KM]iB/.test(document.querySelector("#grown-legend").innerText)`)
+		b.accessible()
+	}
+	b.sound()
+	s.create("ann", `{apiVersion: v1, kind: ConfigMap, metadata: {name: one-more, namespace: shop}}`)
+	before := eval[string](b, `document.querySelector("#condition").innerText`)
+	b.wait(fmt.Sprintf(`document.querySelector("#condition").innerText !== %q`, before)) // the revision, without a reload
+	l.cut(true)
+	b.wait(`document.querySelector("#toast").textContent.length > 0`)
+	time.Sleep(100 * time.Millisecond)
+	l.cut(false)
+	b.sees("The server is back")
 }
