@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/plinth-io/plinth/cmd/plinth/units"
 )
 
 //go:embed templates
@@ -42,10 +44,10 @@ var functions = template.FuncMap{
 	"ago":        ago,
 	"exact":      exact,
 	"plus":       func(a, b int) int { return a + b },
-	"size":       size,
-	"count":      count,
+	"size":       units.Bytes,
+	"count":      units.Count,
 	"inlineRows": inlineRows,
-	"seconds":    seconds,
+	"seconds":    units.Seconds,
 	"of":         func(p page, item any) pageItem { return pageItem{p, item} },
 }
 

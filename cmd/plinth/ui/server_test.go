@@ -176,15 +176,6 @@ func TestServerInTrouble(t *testing.T) {
 	b.open("").is(200).has("An alarm is on", "text "+hostile, "4\u202f321").hasNot("<script>alert")
 }
 
-// TestSeconds writes durations with their units.
-func TestSeconds(t *testing.T) {
-	for x, want := range map[float64]string{0: "0 s", 0.00025: "250 µs", 0.0042: "4.20 ms", 0.256: "256 ms", 1.5: "1.50 s", 61: "61.0 s", 3661: "1h1m1s"} {
-		if got := seconds(x); got != want {
-			t.Errorf("%v: %s, not %s", x, got, want)
-		}
-	}
-}
-
 // TestServerInBrowser: the charts are drawn from what the server counts, and the page goes on when it was away.
 func TestServerInBrowser(t *testing.T) {
 	srv := servertest.Start(t)
