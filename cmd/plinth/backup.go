@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plinth-io/plinth/cmd/plinth/units"
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server"
 	"github.com/plinth-io/plinth/sqlstore/backup"
@@ -98,7 +99,7 @@ func (b *backupJob) run(ctx context.Context) error {
 	if taken.History {
 		what = fmt.Sprintf("%d rows with history", taken.Rows+taken.Old)
 	}
-	fmt.Fprintf(told, "backed up %s at revision %d to %s: %s in %s\n", what, taken.Revision, where, bytesText(taken.Size), secondsText(time.Since(begin)))
+	fmt.Fprintf(told, "backed up %s at revision %d to %s: %s in %s\n", what, taken.Revision, where, units.Bytes(taken.Size), secondsText(time.Since(begin)))
 	return nil
 }
 

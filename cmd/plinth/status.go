@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/plinth-io/plinth/cmd/plinth/units"
 	"github.com/plinth-io/plinth/dialects"
 	serverstatus "github.com/plinth-io/plinth/server/status"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
@@ -247,23 +248,10 @@ func (d *databaseStatus) print(line func(name, format string, args ...any)) {
 	}
 	switch {
 	case d.Bytes != nil && d.FreeBytes != nil:
-		line("Size", "%s; %s are free on the disk", bytesText(*d.Bytes), bytesText(*d.FreeBytes))
+		line("Size", "%s; %s are free on the disk", units.Bytes(*d.Bytes), units.Bytes(*d.FreeBytes))
 	case d.Bytes != nil:
-		line("Size", "%s", bytesText(*d.Bytes))
+		line("Size", "%s", units.Bytes(*d.Bytes))
 	}
-}
-
-// bytesText writes a number of bytes for people, with about three digits.
-func bytesText(n int64) string {
-	value, units := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	unit := 0
-	for value >= 1024 && unit < len(units)-1 {
-		value, unit = value/1024, unit+1
-	}
-	if unit == 0 || value >= 100 {
-		return fmt.Sprintf("%.0f %s", value, units[unit])
-	}
-	return fmt.Sprintf("%.1f %s", value, units[unit])
 }
 
 // until returns the days that are left until end, as text.

@@ -6,6 +6,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/plinth-io/plinth/cmd/plinth/units"
 	serverstatus "github.com/plinth-io/plinth/server/status"
 )
 
@@ -136,7 +137,7 @@ func (d *databaseStatus) keptText() string {
 		return ""
 	}
 	if d.KeptBytes != nil && d.KeptBound != nil {
-		return fmt.Sprintf("; --keep keeps %d more, %s of at most %s", *d.Kept, bytesText(*d.KeptBytes), bytesText(*d.KeptBound))
+		return fmt.Sprintf("; --keep keeps %d more, %s of at most %s", *d.Kept, units.Bytes(*d.KeptBytes), units.Bytes(*d.KeptBound))
 	}
 	return fmt.Sprintf("; --keep keeps %d more", *d.Kept)
 }
@@ -169,7 +170,7 @@ func (s *status) printTables(w io.Writer) error {
 	}
 	fmt.Fprint(table, "\nLARGEST\tOBJECTS\tSIZE\n")
 	for _, r := range s.Resources[:min(len(s.Resources), largestShown)] {
-		fmt.Fprintf(table, "%s\t%d\t%s\n", r.Name, r.Objects, bytesText(r.Bytes))
+		fmt.Fprintf(table, "%s\t%d\t%s\n", r.Name, r.Objects, units.Bytes(r.Bytes))
 	}
 	s.printBackups(table)
 	return table.Flush()

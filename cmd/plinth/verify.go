@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/plinth-io/plinth/cmd/plinth/units"
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/encryption"
 	"github.com/plinth-io/plinth/server/kind/builtin"
@@ -102,7 +103,7 @@ func (v *verification) run(ctx context.Context, what string) error {
 		objects = ""
 	}
 	fmt.Fprintf(v.stdout, "%s: no problem in %s%s, %s, in %s%s\n",
-		about, objects, countOf(int(report.Rows+report.Old), "row"), bytesText(report.Bytes), secondsText(time.Since(begin)), encryptedText(report.Encrypted))
+		about, objects, countOf(int(report.Rows+report.Old), "row"), units.Bytes(report.Bytes), secondsText(time.Since(begin)), encryptedText(report.Encrypted))
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/plinth-io/plinth/server/history/fieldsets"
 
 	"github.com/plinth-io/plinth/cmd/plinth/past"
+	"github.com/plinth-io/plinth/cmd/plinth/units"
 )
 
 // comparison is what differs between two states of an object: by fields, and as text.
@@ -85,7 +86,7 @@ func valueText(value any) string {
 	text, ok := value.(string)
 	switch {
 	case ok && strings.Contains(strings.TrimSuffix(text, "\n"), "\n"):
-		return fmt.Sprintf("%d lines, %s", strings.Count(strings.TrimSuffix(text, "\n"), "\n")+1, size(int64(len(text))))
+		return fmt.Sprintf("%d lines, %s", strings.Count(strings.TrimSuffix(text, "\n"), "\n")+1, units.Bytes(int64(len(text))))
 	case ok && text == "":
 		return `""`
 	case !ok:

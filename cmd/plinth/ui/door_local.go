@@ -80,7 +80,7 @@ func (l *Local) routes(s *Server) {
 			return
 		}
 		http.SetCookie(w, &http.Cookie{Name: localCookie, Value: l.cookie, Path: l.base, HttpOnly: true, SameSite: http.SameSiteStrictMode})
-		showEntry(w, l.base)
+		showEntry(w, r, l.base)
 	})
 }
 

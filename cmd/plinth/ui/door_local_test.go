@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	clientrest "k8s.io/client-go/rest"
+
+	"github.com/plinth-io/plinth/server/servertest"
 )
 
 // ask sends a request to the page of a Local door.
@@ -72,5 +74,24 @@ func TestLocalDoor(t *testing.T) {
 	// A browser keeps one cookie of a name for a path, but may send several.
 	if w := ask(page, host, base, &http.Cookie{Name: localCookie, Value: "x"}, cookies[0]); w.Code == http.StatusUnauthorized {
 		t.Error("a cookie beside the right one locks the visitor out")
+	}
+}
+
+// TestStrangers: nobody without the cookie sees a page, whatever else he sends.
+func TestStrangers(t *testing.T) {
+	srv := servertest.Start(t)
+	base, address := local(t, srv.Config)
+	stranger := tabAt(t, base, "")
+	stranger.open(base)
+	stranger.sees("Sign in")
+	friend := tabAt(t, base, address)
+	friend.sees("What changed of late")
+	stranger.open(address) // the key was used
+	stranger.sees("It lets one browser in, once")
+	if !strings.HasPrefix(eval[string](friend, "location.href"), base) || strings.Contains(eval[string](friend, "location.href"), "key") {
+		t.Errorf("the address keeps the key: %s", eval[string](friend, "location.href"))
+	}
+	if cookies := eval[string](friend, "document.cookie"); cookies != "" {
+		t.Errorf("scripts see the cookie %q", cookies)
 	}
 }

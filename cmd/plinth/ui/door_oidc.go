@@ -79,12 +79,12 @@ func (d *SignIn) back(r *http.Request) string { return "https://" + r.Host + d.b
 func (d *SignIn) oidcStart(w http.ResponseWriter, r *http.Request) {
 	ctx, err := d.oidc.client(r.Context())
 	if err != nil {
-		d.form(w, http.StatusBadGateway, err.Error(), "")
+		d.form(w, r, http.StatusBadGateway, err.Error(), "")
 		return
 	}
 	config, err := d.oidc.config(ctx, d.back(r))
 	if err != nil {
-		d.form(w, http.StatusBadGateway, err.Error(), "")
+		d.form(w, r, http.StatusBadGateway, err.Error(), "")
 		return
 	}
 	s := oidcState{secret(16), secret(16), oauth2.GenerateVerifier(), d.below(r.URL.Query().Get("to"))}
@@ -104,19 +104,19 @@ func (d *SignIn) oidcCallback(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	switch {
 	case !ok || !same(q.Get("state"), s.State):
-		d.form(w, http.StatusBadRequest, "This browser has not asked to sign in, or too long ago. Try again.", "")
+		d.form(w, r, http.StatusBadRequest, "This browser has not asked to sign in, or too long ago. Try again.", "")
 		return
 	case q.Get("error") != "":
-		d.form(w, http.StatusUnauthorized, strings.TrimSpace("The provider says: "+q.Get("error")+" "+q.Get("error_description")), s.To)
+		d.form(w, r, http.StatusUnauthorized, strings.TrimSpace("The provider says: "+q.Get("error")+" "+q.Get("error_description")), s.To)
 		return
 	}
 	token, err := d.redeem(r, q.Get("code"), s)
 	if err != nil {
-		d.form(w, http.StatusBadGateway, err.Error(), "")
+		d.form(w, r, http.StatusBadGateway, err.Error(), "")
 		return
 	}
 	if len(token) > longestToken {
-		d.form(w, http.StatusBadGateway, "The provider's token is too long for a cookie; ask for fewer groups in it, or use kubectl and plinth ui.", s.To)
+		d.form(w, r, http.StatusBadGateway, "The provider's token is too long for a cookie; ask for fewer groups in it, or use kubectl and plinth ui.", s.To)
 		return
 	}
 	d.admit(w, r, token, s.To)

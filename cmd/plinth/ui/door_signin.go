@@ -109,13 +109,13 @@ func (d *SignIn) welcome(w http.ResponseWriter, r *http.Request, err error) bool
 		fault = "Your credentials are not valid, or not any longer."
 		d.keep(w, "")
 	}
-	d.form(w, http.StatusUnauthorized, fault, strings.TrimSuffix(d.base, "/")+r.URL.RequestURI())
+	d.form(w, r, http.StatusUnauthorized, fault, strings.TrimSuffix(d.base, "/")+r.URL.RequestURI())
 	return true
 }
 
 // form shows the form, which leads to a page. One that is not below the base is not gone to.
-func (d *SignIn) form(w http.ResponseWriter, code int, fault, to string) {
-	showBare(w, code, "signin.html", signInPage{d.base, d.oidc != nil, fault, d.below(to)})
+func (d *SignIn) form(w http.ResponseWriter, r *http.Request, code int, fault, to string) {
+	showBare(w, r, code, "signin.html", signInPage{d.base, d.oidc != nil, fault, d.below(to)})
 }
 
 // below is an address if it is of this page, and else that of its base.
@@ -132,13 +132,13 @@ func (d *SignIn) signIn(w http.ResponseWriter, r *http.Request) {
 	token, to := strings.TrimSpace(r.PostFormValue("token")), r.PostFormValue("to")
 	switch {
 	case token == "":
-		d.form(w, http.StatusBadRequest, "Paste a token.", to)
+		d.form(w, r, http.StatusBadRequest, "Paste a token.", to)
 		return
 	case len(token) > longestToken:
-		d.form(w, http.StatusBadRequest, "This is too long for a token.", to)
+		d.form(w, r, http.StatusBadRequest, "This is too long for a token.", to)
 		return
 	case strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }):
-		d.form(w, http.StatusBadRequest, "A token is one word.", to)
+		d.form(w, r, http.StatusBadRequest, "A token is one word.", to)
 		return
 	}
 	d.admit(w, r, token, to)
@@ -152,13 +152,13 @@ func (d *SignIn) admit(w http.ResponseWriter, r *http.Request, token, to string)
 	}
 	switch {
 	case apierrors.IsUnauthorized(err):
-		d.form(w, http.StatusUnauthorized, "The server does not know this token. It may have ended.", to)
+		d.form(w, r, http.StatusUnauthorized, "The server does not know this token. It may have ended.", to)
 	case err != nil:
 		e := explain(err)
-		d.form(w, e.Code, e.Text, to)
+		d.form(w, r, e.Code, e.Text, to)
 	default:
 		d.keep(w, token)
-		showEntry(w, d.below(to))
+		showEntry(w, r, d.below(to))
 	}
 }
 
@@ -174,7 +174,7 @@ func (d *SignIn) keep(w http.ResponseWriter, token string) {
 	http.SetCookie(w, c)
 }
 
-func (d *SignIn) signOut(w http.ResponseWriter, _ *http.Request) {
+func (d *SignIn) signOut(w http.ResponseWriter, r *http.Request) {
 	d.keep(w, "")
-	d.form(w, http.StatusOK, "", "")
+	d.form(w, r, http.StatusOK, "", "")
 }

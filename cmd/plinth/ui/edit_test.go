@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -108,4 +109,54 @@ func TestEditSecret(t *testing.T) {
 	text := strings.Replace(form.textarea(), hidden, base64.StdEncoding.EncodeToString([]byte("other")), 1)
 	b.post("objects/secrets/default/s/edit?reveal=1", "step", "write", "rv", form.field("rv"), "text", text).is(303)
 	b.open("objects/secrets/default/s/edit?reveal=1&at=" + form.field("rv")).is(400).has("cannot be changed")
+}
+
+// TestEditInBrowser: a change by keys alone, from the object's page to the written one.
+func TestEditInBrowser(t *testing.T) {
+	w := newWorkbench(t)
+	w.make("configmaps", "default", `{apiVersion: v1, kind: ConfigMap, metadata: {name: one}, data: {k: v}}`)
+	b := tabAt(t, w.page.URL+"/x/", "")
+	b.open("objects/configmaps/default/one/edit")
+	b.wait(`!!document.querySelector("textarea")`)
+	eval[int](b, `(() => { const t = document.querySelector("textarea"); t.focus(); const at = t.value.indexOf("k: v") + 4; t.setSelectionRange(at, at); return at; })()`)
+	b.keys("\rnew: x")
+	b.wait(`document.querySelector("textarea").value.includes("  k: v\n  new: x\n")`)
+	eval[int](b, `document.querySelector("button[value=preview]").focus(), 1`)
+	b.keys("\r")
+	b.sees("What would change")
+	b.accessible()
+	eval[int](b, `document.querySelector("button[value=write]").focus(), 1`)
+	b.keys("\r")
+	b.sees("Written.")
+	b.sound()
+	if data := w.now("configmaps", "default", "one").Object["data"].(map[string]any); data["new"] != "x" {
+		t.Errorf("data is %v", data)
+	}
+}
+
+// TestEditLargeNumbers: a number that nobody has touched stays as it is.
+func TestEditLargeNumbers(t *testing.T) {
+	b := newWorkbench(t)
+	b.make("customresourcedefinitions.v1.apiextensions.k8s.io", "", `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: sums.example.com}, spec: {group: example.com, scope: Namespaced,
+  names: {plural: sums, singular: sum, kind: Sum}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {sum: {type: integer, format: int64}, k: {type: string}}}}}]}}`)
+	var made bool
+	for range 200 {
+		if page := b.open("objects/sums.example.com/default/none"); page.code == 404 && !strings.Contains(page.html, "No such kind") {
+			o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Sum", "metadata": map[string]any{"name": "one"}, "sum": int64(1700000000123456789), "k": "v"}}
+			if _, err := b.of("sums.v1.example.com", "default").Create(t.Context(), o, metav1.CreateOptions{}); err == nil {
+				made = true
+				break
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if !made {
+		t.Fatal("the kind is not served")
+	}
+	page := b.open("objects/sums.example.com/default/one/edit").is(200).has("sum: 1700000000123456789")
+	text := strings.Replace(html.UnescapeString(page.html[strings.Index(page.html, "apiVersion: example"):strings.Index(page.html, "</textarea>")]), "k: v", "k: w", 1)
+	b.post("objects/sums.example.com/default/one/edit", "text", text, "rv", page.field("rv"), "step", "write").is(303)
+	if o := b.now("sums.v1.example.com", "default", "one"); o.Object["sum"] != int64(1700000000123456789) || o.Object["k"] != "w" {
+		t.Errorf("it became %v", o.Object)
+	}
 }

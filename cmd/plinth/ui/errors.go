@@ -102,7 +102,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, v *visit, err erro
 		return // nobody reads it
 	}
 	if r.Method == http.MethodGet && errors.Is(err, errSignIn) && r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate" {
-		showEntry(w, s.address(r)) // a link from elsewhere, with which browsers send no strict cookie; from within they do
+		showEntry(w, r, s.address(r)) // a link from elsewhere, with which browsers send no strict cookie; from within they do
 		return
 	}
 	asPage := strings.Contains(r.Header.Get("Accept"), "text/html")
@@ -117,10 +117,10 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, v *visit, err erro
 		return
 	}
 	if v == nil {
-		showBare(w, e.Code, "error.html", e)
+		showBare(w, r, e.Code, "error.html", e)
 		return
 	}
 	if v.show("error.html", page{Title: e.Title, Code: e.Code, Body: e}) != nil {
-		showBare(w, e.Code, "error.html", e)
+		showBare(w, r, e.Code, "error.html", e)
 	}
 }

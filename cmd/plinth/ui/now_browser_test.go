@@ -3,7 +3,6 @@ package ui
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/plinth-io/plinth/server/servertest"
 )
@@ -61,29 +60,4 @@ func TestNowInBrowser(t *testing.T) {
 	b.sees("while-away")
 	b.wait(`!document.querySelector("#log").dataset.live`)
 	b.sound()
-}
-
-// TestServerInBrowser: the charts are drawn from what the server counts, and the page goes on when it was away.
-func TestServerInBrowser(t *testing.T) {
-	srv := servertest.Start(t)
-	s := newStory(t, srv.Config)
-	l, config := newLine(t, srv.Config)
-	base, address := local(t, config)
-	b := tabAt(t, base, address)
-	for _, theme := range []string{"light", "dark"} {
-		b.theme(theme)
-		b.open("server")
-		b.wait(`document.querySelectorAll(".chart canvas").length === 4`)
-		b.wait(`/get [\d.]+ \/s/.test(document.querySelector("#rate-legend").innerText) && /database [\d.]+ [KM]iB/.test(document.querySelector("#grown-legend").innerText)`)
-		b.accessible()
-	}
-	b.sound()
-	s.create("ann", `{apiVersion: v1, kind: ConfigMap, metadata: {name: one-more, namespace: shop}}`)
-	before := eval[string](b, `document.querySelector("#condition").innerText`)
-	b.wait(fmt.Sprintf(`document.querySelector("#condition").innerText !== %q`, before)) // the revision, without a reload
-	l.cut(true)
-	b.wait(`document.querySelector("#toast").textContent.length > 0`)
-	time.Sleep(100 * time.Millisecond)
-	l.cut(false)
-	b.sees("The server is back")
 }

@@ -120,12 +120,8 @@ func TestNowHostile(t *testing.T) {
 func (b *workbench) follow(path, lastID string) <-chan liveEvent {
 	b.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	r, err := http.NewRequestWithContext(ctx, "GET", b.page.URL+"/x/"+path, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	r := b.request(http.MethodGet, path, nil).WithContext(ctx)
 	r.Header.Set("Last-Event-ID", lastID)
-	r.Header.Set("X-Test-User", b.user)
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		b.Fatal(err)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/plinth-io/plinth/cmd/plinth/units"
 )
 
 //go:embed templates
@@ -42,10 +44,10 @@ var functions = template.FuncMap{
 	"ago":        ago,
 	"exact":      exact,
 	"plus":       func(a, b int) int { return a + b },
-	"size":       size,
-	"count":      count,
+	"size":       units.Bytes,
+	"count":      units.Count,
 	"inlineRows": inlineRows,
-	"seconds":    seconds,
+	"seconds":    units.Seconds,
 	"of":         func(p page, item any) pageItem { return pageItem{p, item} },
 }
 
@@ -88,6 +90,7 @@ type page struct {
 type frame struct {
 	v          *visit
 	Base       string
+	Theme      string // light or dark; empty: as the system
 	Groups     []navGroup
 	Namespaces []string
 	Namespace  string
@@ -139,10 +142,16 @@ func (v *visit) show(name string, p page) error {
 	return err
 }
 
+// barePage is a page without a frame.
+type barePage struct {
+	Theme string
+	Body  any
+}
+
 // showBare answers with a page without navigation, for those who are not let in.
-func showBare(w http.ResponseWriter, code int, name string, body any) {
+func showBare(w http.ResponseWriter, r *http.Request, code int, name string, body any) {
 	var b bytes.Buffer
-	if err := templates()[name].ExecuteTemplate(&b, "bare", body); err != nil {
+	if err := templates()[name].ExecuteTemplate(&b, "bare", barePage{themeOf(r), body}); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
@@ -152,14 +161,14 @@ func showBare(w http.ResponseWriter, code int, name string, body any) {
 }
 
 // showEntry goes on to the page from within it: a browser sends a strict cookie only then.
-func showEntry(w http.ResponseWriter, address string) {
-	showBare(w, http.StatusOK, "entry.html", address)
+func showEntry(w http.ResponseWriter, r *http.Request, address string) {
+	showBare(w, r, http.StatusOK, "entry.html", address)
 }
 
 // frame gathers what stands around the page.
 func (v *visit) frame() *frame {
 	f := &frame{
-		v: v, Base: v.s.base, Namespace: v.namespace, At: v.atText, AtTime: v.at.Time,
+		v: v, Base: v.s.base, Theme: themeOf(v.r), Namespace: v.namespace, At: v.atText, AtTime: v.at.Time,
 		Host: v.s.door.server(v.r), Leave: v.s.door.leave(),
 	}
 	kinds, err := v.conn.served()

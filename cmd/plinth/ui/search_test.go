@@ -29,3 +29,22 @@ func TestSearchUnread(t *testing.T) {
 	b.make("configmaps", "default", `{apiVersion: v1, kind: ConfigMap, metadata: {name: needle}}`)
 	b.as("nobody").open("search?q=needle").is(200).has("0 found for", "Not all was searched", `User "nobody" cannot list resource "configmaps"`)
 }
+
+// TestSuggestions: while somebody types names come up, which the keys choose from.
+func TestSuggestions(t *testing.T) {
+	w := newWorkbench(t)
+	w.make("configmaps", "default", `{apiVersion: v1, kind: ConfigMap, metadata: {name: needle-1}}`)
+	w.make("configmaps", "default", `{apiVersion: v1, kind: ConfigMap, metadata: {name: needle-2}}`)
+	b := tabAt(t, w.page.URL+"/x/", "")
+	b.open("definitions")
+	b.wait(`!!document.querySelector("#suggestions")`)
+	b.keys("/")
+	b.keys("needle")
+	b.wait(`document.querySelectorAll("#suggestions:not([hidden]) li").length === 2`)
+	b.accessible()
+	b.keys("\u0301\u0301") // down, down
+	b.wait(`document.querySelectorAll("#suggestions li")[1].getAttribute("aria-selected") === "true"`)
+	b.keys("\r")
+	b.wait(`location.pathname.endsWith("/objects/configmaps/default/needle-2")`)
+	b.sound()
+}

@@ -13,6 +13,7 @@ import (
 	clientrest "k8s.io/client-go/rest"
 
 	"github.com/plinth-io/plinth/server"
+	"github.com/plinth-io/plinth/server/servertest"
 	serverstatus "github.com/plinth-io/plinth/server/status"
 )
 
@@ -81,7 +82,7 @@ func otherServer(t *testing.T, answers map[string]string) *workbench {
 		fmt.Fprint(w, answer)
 	}))
 	t.Cleanup(api.Close)
-	page := httptest.NewServer(New(Options{Base: "/x/", Door: openDoor{&clientrest.Config{Host: api.URL}}}))
+	page := httptest.NewServer(New(Options{Base: "/x/", Door: &openDoor{&clientrest.Config{Host: api.URL}}}))
 	t.Cleanup(page.Close)
 	return &workbench{T: t, page: page}
 }
@@ -189,7 +190,7 @@ func TestServerBackups(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	page := httptest.NewServer(New(Options{Base: "/x/", Door: openDoor{s.RESTConfig()}}))
+	page := httptest.NewServer(New(Options{Base: "/x/", Door: &openDoor{s.RESTConfig()}}))
 	t.Cleanup(page.Close)
 	b := &workbench{T: t, page: page}
 	var files []string
@@ -208,11 +209,27 @@ func TestServerBackups(t *testing.T) {
 	b.as("stranger").open("server").is(200).hasNot(filepath.Base(files[0]))
 }
 
-// TestSeconds writes durations with their units.
-func TestSeconds(t *testing.T) {
-	for x, want := range map[float64]string{0: "0 s", 0.00025: "250 µs", 0.0042: "4.20 ms", 0.256: "256 ms", 1.5: "1.50 s", 61: "61.0 s", 3661: "1h1m1s"} {
-		if got := seconds(x); got != want {
-			t.Errorf("%v: %s, not %s", x, got, want)
-		}
+// TestServerInBrowser: the charts are drawn from what the server counts, and the page goes on when it was away.
+func TestServerInBrowser(t *testing.T) {
+	srv := servertest.Start(t)
+	s := newStory(t, srv.Config)
+	l, config := newLine(t, srv.Config)
+	base, address := local(t, config)
+	b := tabAt(t, base, address)
+	for _, theme := range []string{"light", "dark"} {
+		b.theme(theme)
+		b.open("server")
+		b.wait(`document.querySelectorAll(".chart canvas").length === 4`)
+		b.wait(`/get [\d.]+ \/s/.test(document.querySelector("#rate-legend").innerText) && /database [\d.]+ [KM]iB/.test(document.querySelector("#grown-legend").innerText)`)
+		b.accessible()
 	}
+	b.sound()
+	s.create("ann", `{apiVersion: v1, kind: ConfigMap, metadata: {name: one-more, namespace: shop}}`)
+	before := eval[string](b, `document.querySelector("#condition").innerText`)
+	b.wait(fmt.Sprintf(`document.querySelector("#condition").innerText !== %q`, before)) // the revision, without a reload
+	l.cut(true)
+	b.wait(`document.querySelector("#toast").textContent.length > 0`)
+	time.Sleep(100 * time.Millisecond)
+	l.cut(false)
+	b.sees("The server is back")
 }

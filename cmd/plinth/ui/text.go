@@ -3,6 +3,7 @@ package ui
 import (
 	"html/template"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -95,3 +96,5 @@ func value(text string) template.HTML {
 func span(class, text string) template.HTML {
 	return template.HTML(`<span class="` + class + `">` + template.HTMLEscapeString(text) + `</span>`)
 }
+
+func revision(n int64) string { return strconv.FormatInt(n, 10) }

@@ -26,14 +26,14 @@ const hostilePast = `<script>alert("1")</script>'"><img src=x onerror=alert(1)>`
 const notes = "objects/configmaps/default/notes"
 
 // createNotes makes a ConfigMap of four versions, with texts that are hostilePast where they may be.
-func (f *pastFixture) createNotes() (revisions []string) {
-	f.Helper()
-	at := f.of("ann", configMaps, "default")
-	first := f.create(at, "{apiVersion: v1, kind: ConfigMap, metadata: {name: notes}, data: {color: blue, size: large}}")
-	bob := f.of("bob"+hostilePast, configMaps, "default")
-	second := f.set(bob, "notes", "green", "data", "color")
-	third := f.set(bob, "notes", hostilePast, "data", "text")
-	fourth := f.set(at, "notes", map[string]any{"example.com/note": hostilePast}, "metadata", "annotations")
+func (b *workbench) createNotes() (revisions []string) {
+	b.Helper()
+	at := b.by("ann", configMaps, "default")
+	first := b.create(at, "{apiVersion: v1, kind: ConfigMap, metadata: {name: notes}, data: {color: blue, size: large}}")
+	bob := b.by("bob"+hostilePast, configMaps, "default")
+	second := b.set(bob, "notes", "green", "data", "color")
+	third := b.set(bob, "notes", hostilePast, "data", "text")
+	fourth := b.set(at, "notes", map[string]any{"example.com/note": hostilePast}, "metadata", "annotations")
 	for _, o := range []*unstructured.Unstructured{first, second, third, fourth} {
 		revisions = append(revisions, o.GetResourceVersion())
 	}
@@ -42,90 +42,87 @@ func (f *pastFixture) createNotes() (revisions []string) {
 
 // TestTimeline: each version says who made it and what it changed, and none of what an object has becomes HTML.
 func TestTimeline(t *testing.T) {
-	f := startPast(t)
-	rv := f.createNotes()
-	a := f.get(notes + "/timeline")
-	f.wants(a, 200, "kubernetes-admin as ann", "created it", "by-hand", "as bob&lt;script&gt;", `<code title="data.color">color</code>`,
-		"metadata.annotations", "Undo the last change", `data-rv="`+rv[3]+`"`, "Nothing is older.", `<th scope="row">`)
-	if n := strings.Count(a.body, `class="version `); n != 4 {
+	b := newWorkbench(t)
+	rv := b.createNotes()
+	a := b.open(notes + "/timeline")
+	a.is(200).has("kubernetes-admin as ann", "created it", "by-hand", "as bob&lt;script&gt;", `<code title="data.color">color</code>`, "metadata.annotations", "Undo the last change", `data-rv="`+rv[3]+`"`, "Nothing is older.", `<th scope="row">`)
+	if n := strings.Count(a.html, `class="version `); n != 4 {
 		t.Errorf("there are %d versions", n)
 	}
-	f.wants(f.get(notes+"/timeline?rv="+rv[1]), 200, "<del>blue</del>", "<ins>green</ins>", "Undo to here", "<mark>green</mark>", `aria-label="Difference"`)
-	f.wants(f.get(notes+"/timeline?view=side&rv="+rv[2]), 200, `class="diff halves"`, "&lt;script&gt;alert")
-	f.wants(f.get(notes+"/timeline?view=yaml&rv="+rv[1]), 200, `<table class="yaml"`, "green")
-	f.wants(f.get(notes+"/timeline?rv="+rv[0]), 200, "What it was then", "blue")
-	f.wants(f.get(notes+"/timeline?at="+rv[1]), 200, "You see what was", "green")
-	f.wants(f.get(notes+"/timeline?at=~2"), 200, "You see what was", `id="version"`)
+	b.open(notes+"/timeline?rv="+rv[1]).is(200).has("<del>blue</del>", "<ins>green</ins>", "Undo to here", "<mark>green</mark>", `aria-label="Difference"`)
+	b.open(notes+"/timeline?view=side&rv="+rv[2]).is(200).has(`class="diff halves"`, "&lt;script&gt;alert")
+	b.open(notes+"/timeline?view=yaml&rv="+rv[1]).is(200).has(`<table class="yaml"`, "green")
+	b.open(notes+"/timeline?rv="+rv[0]).is(200).has("What it was then", "blue")
+	b.open(notes+"/timeline?at="+rv[1]).is(200).has("You see what was", "green")
+	b.open(notes+"/timeline?at=~2").is(200).has("You see what was", `id="version"`)
 }
 
 // TestTimelineCompare: two versions are compared with the older one first, whichever was chosen first.
 func TestTimelineCompare(t *testing.T) {
-	f := startPast(t)
-	rv := f.createNotes()
+	b := newWorkbench(t)
+	rv := b.createNotes()
 	for _, address := range []string{"from=" + rv[0] + "&rv=" + rv[3], "from=" + rv[3] + "&rv=" + rv[0]} {
-		a := f.get(notes + "/timeline?" + address)
-		f.wants(a, 200, "revisions "+rv[0]+" and "+rv[3], "<del>blue</del>", "<ins>green</ins>", "Stop comparing")
+		a := b.open(notes + "/timeline?" + address)
+		a.is(200).has("revisions "+rv[0]+" and "+rv[3], "<del>blue</del>", "<ins>green</ins>", "Stop comparing")
 	}
-	f.wants(f.get(notes+"/timeline?from="+rv[1]+"&rv="+rv[1]), 200, "Now choose another version")
+	b.open(notes + "/timeline?from=" + rv[1] + "&rv=" + rv[1]).is(200).has("Now choose another version")
 }
 
 // TestTimelinePart: a script gets the version alone.
 func TestTimelinePart(t *testing.T) {
-	f := startPast(t)
-	rv := f.createNotes()
-	r := httptest.NewRequest(http.MethodGet, "/x/"+notes+"/timeline?rv="+rv[1], nil)
+	b := newWorkbench(t)
+	rv := b.createNotes()
+	r := b.request(http.MethodGet, notes+"/timeline?rv="+rv[1], nil)
 	r.Header.Set("X-Part", "version")
-	a := f.do(r)
-	f.wants(a, 200, `<section class="shown" id="version"`, "<del>blue</del>")
-	f.lacks(a, "<html", "<main", `id="versions"`)
+	a := b.do(r)
+	a.is(200).has(`<section class="shown" id="version"`, "<del>blue</del>")
+	a.hasNot("<html", "<main", `id="versions"`)
 }
 
 // TestTimelineLiveAddress: the newest versions are live from what they have seen on; a page of the past is not. Who may not
 // watch is told once, and does not ask again.
 func TestTimelineLiveAddress(t *testing.T) {
-	f := startPast(t)
-	rv := f.createNotes()
-	a := f.get(notes + "/timeline")
-	f.wants(a, 200, `data-live="/x/live/rows/configmaps?fields=metadata.name%3Dnotes&amp;ns=default&amp;rv=`)
+	b := newWorkbench(t)
+	rv := b.createNotes()
+	b.open(notes + "/timeline").is(200).has(`data-live="/x/live/rows/configmaps?fields=metadata.name%3Dnotes&amp;ns=default&amp;rv=`)
 	for _, address := range []string{"?at=" + rv[1], "?at=1ms", "?until=" + rv[2]} {
-		f.wants(f.get(notes+"/timeline"+address), 200, `data-live=""`)
+		b.open(notes + "/timeline" + address).is(200).has(`data-live=""`)
 	}
-	f.door.config = f.as("eve")
-	f.wants(f.get("live/rows/configmaps?ns=default&fields=metadata.name%3Dnotes&rv="+rv[3]), 200, "event: refused", "forbidden")
+	b.as("eve").open("live/rows/configmaps?ns=default&fields=metadata.name%3Dnotes&rv="+rv[3]).is(200).has("event: refused", "forbidden")
 }
 
 // TestTimelineBad: what is no revision, or none yet, is said on a page with its frame.
 func TestTimelineBad(t *testing.T) {
-	f := startPast(t)
-	f.createNotes()
-	f.wants(f.get(notes+"/timeline?rv=x"+url.QueryEscape(hostilePast)), 400, "is no revision", "<nav")
-	f.wants(f.get(notes+"/timeline?rv=-5"), 400, "is no revision")
-	f.wants(f.get(notes+"/timeline?rv=99999999"), 400, "there is no revision 99999999")
-	f.wants(f.get(notes+"/timeline?from=x"), 200, "is no revision")
-	f.wants(f.get("objects/configmaps/default/nobody/timeline"), 404, "no change of it is kept")
-	f.wants(f.get("objects/nothings/default/notes/timeline"), 404, "No such kind")
+	b := newWorkbench(t)
+	b.createNotes()
+	b.open(notes+"/timeline?rv=x"+url.QueryEscape(hostilePast)).is(400).has("is no revision", "<nav")
+	b.open(notes + "/timeline?rv=-5").is(400).has("is no revision")
+	b.open(notes + "/timeline?rv=99999999").is(400).has("there is no revision 99999999")
+	b.open(notes + "/timeline?from=x").is(200).has("is no revision")
+	b.open("objects/configmaps/default/nobody/timeline").is(404).has("no change of it is kept")
+	b.open("objects/nothings/default/notes/timeline").is(404).has("No such kind")
 }
 
 // TestTimelineStatus: changes of the status that follow each other are one row, until each is asked for.
 func TestTimelineStatus(t *testing.T) {
-	f := startPast(t)
-	at := f.of("ann", deployments, "default")
-	f.create(at, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: web, image: "web:1"}]}}}}`)
+	b := newWorkbench(t)
+	at := b.by("ann", deployments, "default")
+	b.create(at, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: web, image: "web:1"}]}}}}`)
 	for i := range 3 {
 		o, err := at.Get(context.Background(), "web", metav1.GetOptions{})
-		f.must(err)
-		f.must(unstructured.SetNestedField(o.Object, int64(i+7), "status", "observedGeneration"))
+		b.must(err)
+		b.must(unstructured.SetNestedField(o.Object, int64(i+7), "status", "observedGeneration"))
 		_, err = at.UpdateStatus(context.Background(), o, metav1.UpdateOptions{})
-		f.must(err)
+		b.must(err)
 	}
-	f.set(at, "web", int64(4), "spec", "replicas")
-	a := f.get("objects/deployments.apps/default/web/timeline")
-	f.wants(a, 200, "3 changes of the status")
-	if n := strings.Count(a.body, `class="version `); n != 3 {
+	b.set(at, "web", int64(4), "spec", "replicas")
+	a := b.open("objects/deployments.apps/default/web/timeline")
+	a.is(200).has("3 changes of the status")
+	if n := strings.Count(a.html, `class="version `); n != 3 {
 		t.Errorf("there are %d rows, not 3", n)
 	}
-	a = f.get("objects/deployments.apps/default/web/timeline?status=1")
-	if n := strings.Count(a.body, `class="version `); n != 5 {
+	a = b.open("objects/deployments.apps/default/web/timeline?status=1")
+	if n := strings.Count(a.html, `class="version `); n != 5 {
 		t.Errorf("there are %d rows, not 5", n)
 	}
 }
@@ -134,25 +131,25 @@ var olderLink = regexp.MustCompile(`href="/x/([^"]*until=[^"]*)"`)
 
 // TestTimelinePages: a long list comes in pages, which have each version once, and a version of another page is found.
 func TestTimelinePages(t *testing.T) {
-	f := startPast(t)
-	at := f.of("ann", configMaps, "default")
-	o := f.create(at, "{apiVersion: v1, kind: ConfigMap, metadata: {name: notes}, data: {k: first}}")
+	b := newWorkbench(t)
+	at := b.by("ann", configMaps, "default")
+	o := b.create(at, "{apiVersion: v1, kind: ConfigMap, metadata: {name: notes}, data: {k: first}}")
 	first, err := o.GetResourceVersion(), error(nil)
 	for i := range 129 {
-		f.must(unstructured.SetNestedField(o.Object, fmt.Sprint(i), "data", "k"))
+		b.must(unstructured.SetNestedField(o.Object, fmt.Sprint(i), "data", "k"))
 		o, err = at.Update(context.Background(), o, metav1.UpdateOptions{})
-		f.must(err)
+		b.must(err)
 	}
 	row := regexp.MustCompile(`class="version [^>]*data-rv="([0-9]+)"`)
-	a := f.get(notes + "/timeline")
-	all := row.FindAllStringSubmatch(a.body, -1)
-	link := olderLink.FindStringSubmatch(a.body)
+	a := b.open(notes + "/timeline")
+	all := row.FindAllStringSubmatch(a.html, -1)
+	link := olderLink.FindStringSubmatch(a.html)
 	if len(all) != 100 || link == nil {
 		t.Fatalf("the first page has %d versions, and the link %q", len(all), link)
 	}
-	a = f.get(strings.ReplaceAll(link[1], "&amp;", "&"))
-	f.wants(a, 200, "Newest versions", "Nothing is older.")
-	all = append(all, row.FindAllStringSubmatch(a.body, -1)...)
+	a = b.open(strings.ReplaceAll(link[1], "&amp;", "&"))
+	a.is(200).has("Newest versions", "Nothing is older.")
+	all = append(all, row.FindAllStringSubmatch(a.html, -1)...)
 	seen := map[string]bool{}
 	for _, m := range all {
 		seen[m[1]] = true
@@ -160,117 +157,117 @@ func TestTimelinePages(t *testing.T) {
 	if len(all) != 130 || len(seen) != 130 {
 		t.Errorf("the pages have %d versions, of which %d are different", len(all), len(seen))
 	}
-	f.wants(f.get(notes+"/timeline?rv="+first), 200, `data-rv="`+first+`" aria-current="true"`, "Newest versions")
+	b.open(notes+"/timeline?rv="+first).is(200).has(`data-rv="`+first+`" aria-current="true"`, "Newest versions")
 }
 
 // TestTimelineForgotten: what is not kept any longer is said.
 func TestTimelineForgotten(t *testing.T) {
-	f := startPast(t)
-	f.createNotes()
-	c, err := past.New(f.server.Config, nil)
-	f.must(err)
+	b := newWorkbench(t)
+	b.createNotes()
+	c, err := past.New(b.server.Config, nil)
+	b.must(err)
 	kind, err := c.Kinds.Find("configmaps")
-	f.must(err)
+	b.must(err)
 	_, err = c.History.Forget(context.Background(), kind.In("default", "notes"))
-	f.must(err)
-	f.wants(f.get(notes+"/timeline"), 200, "What was before is not kept any longer", "nobody knows what this changed", "This is the whole object after it")
+	b.must(err)
+	b.open(notes+"/timeline").is(200).has("What was before is not kept any longer", "nobody knows what this changed", "This is the whole object after it")
 }
 
 // TestTimelineGone: an object that was deleted has a timeline, and so has one whose kind is gone.
 func TestTimelineGone(t *testing.T) {
-	f := startPast(t)
-	rv := f.createNotes()
-	f.must(f.of("carol", configMaps, "default").Delete(context.Background(), "notes", metav1.DeleteOptions{}))
-	f.wants(f.get(notes+"/timeline"), 200, `<span class="badge no">deleted</span>`, "as carol", "deleted it", "Bring it back", "What it was in the end")
-	f.wants(f.get(notes+"/timeline?rv="+rv[1]), 200, "Bring it back as it was here", "undelete?to="+rv[1])
+	b := newWorkbench(t)
+	rv := b.createNotes()
+	b.must(b.by("carol", configMaps, "default").Delete(context.Background(), "notes", metav1.DeleteOptions{}))
+	b.open(notes+"/timeline").is(200).has(`<span class="badge no">deleted</span>`, "as carol", "deleted it", "Bring it back", "What it was in the end")
+	b.open(notes+"/timeline?rv="+rv[1]).is(200).has("Bring it back as it was here", "undelete?to="+rv[1])
 
-	definitions := f.of("", schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, "")
-	f.create(definitions, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: fleets.example.com}, spec: {group: example.com, scope: Namespaced, names: {plural: fleets, kind: Fleet}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`)
-	fleets := f.of("ann", schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "fleets"}, "default")
-	f.eventually(func() bool {
+	definitions := b.by("", schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, "")
+	b.create(definitions, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: fleets.example.com}, spec: {group: example.com, scope: Namespaced, names: {plural: fleets, kind: Fleet}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`)
+	fleets := b.by("ann", schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "fleets"}, "default")
+	b.eventually(func() bool {
 		_, err := fleets.Create(context.Background(), &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Fleet", "metadata": map[string]any{"name": "ships"}, "ships": "many"}}, metav1.CreateOptions{})
 		return err == nil
 	})
-	f.must(definitions.Delete(context.Background(), "fleets.example.com", metav1.DeleteOptions{}))
-	f.eventually(func() bool {
+	b.must(definitions.Delete(context.Background(), "fleets.example.com", metav1.DeleteOptions{}))
+	b.eventually(func() bool {
 		_, err := definitions.Get(context.Background(), "fleets.example.com", metav1.GetOptions{})
 		return err != nil
 	})
-	f.eventually(func() bool {
-		return strings.Contains(f.get("objects/fleets.example.com/default/ships/timeline").body, "deleted it")
+	b.eventually(func() bool {
+		return strings.Contains(b.open("objects/fleets.example.com/default/ships/timeline").html, "deleted it")
 	})
-	f.wants(f.get("objects/fleets.example.com/default/ships/timeline"), 200, `<span class="badge no">deleted</span>`, "many")
+	b.open("objects/fleets.example.com/default/ships/timeline").is(200).has(`<span class="badge no">deleted</span>`, "many")
 }
 
 // eventually waits until something is so.
-func (f *pastFixture) eventually(is func() bool) {
-	f.Helper()
+func (b *workbench) eventually(is func() bool) {
+	b.Helper()
 	for begin := time.Now(); time.Since(begin) < 2*time.Minute; time.Sleep(50 * time.Millisecond) {
 		if is() {
 			return
 		}
 	}
-	f.Fatal("it never was so")
+	b.Fatal("it never was so")
 }
 
 // TestTimelineSecret: no page shows the values of a Secret before they are asked for, and all show that they differ.
 func TestTimelineSecret(t *testing.T) {
-	f := startPast(t)
-	at := f.of("ann", secrets, "default")
-	f.create(at, `{apiVersion: v1, kind: Secret, metadata: {name: login}, stringData: {password: "geheim-1"}}`)
-	f.set(at, "login", map[string]any{"password": "Z2VoZWltLTI="}, "data") // geheim-2
+	b := newWorkbench(t)
+	at := b.by("ann", secrets, "default")
+	b.create(at, `{apiVersion: v1, kind: Secret, metadata: {name: login}, stringData: {password: "geheim-1"}}`)
+	b.set(at, "login", map[string]any{"password": "Z2VoZWltLTI="}, "data") // geheim-2
 	one, two := "Z2VoZWltLTE=", "Z2VoZWltLTI="
 	const login = "objects/secrets/default/login"
 	for _, page := range []string{"/timeline", "/timeline?view=side", "/timeline?view=yaml", "/blame", "/undo"} {
-		a := f.get(login + page)
-		f.wants(a, 200, "••••••")
-		f.lacks(a, one, two)
+		a := b.open(login + page)
+		a.is(200).has("••••••")
+		a.hasNot(one, two)
 	}
-	f.wants(f.get(login+"/timeline"), 200, "••••••", "another, 2")
-	f.wants(f.get(login+"/timeline?reveal=1"), 200, one[:9], two[:9])
-	f.wants(f.get(login+"/blame?reveal=1"), 200, two)
-	f.must(at.Delete(context.Background(), "login", metav1.DeleteOptions{}))
+	b.open(login+"/timeline").is(200).has("••••••", "another, 2")
+	b.open(login+"/timeline?reveal=1").is(200).has(one[:9], two[:9])
+	b.open(login + "/blame?reveal=1").is(200).has(two)
+	b.must(at.Delete(context.Background(), "login", metav1.DeleteOptions{}))
 	for _, page := range []string{"/timeline", "/undelete", "/blame"} {
-		a := f.get(login + page)
-		f.wants(a, 200, "••••••")
-		f.lacks(a, one, two)
+		a := b.open(login + page)
+		a.is(200).has("••••••")
+		a.hasNot(one, two)
 	}
 }
 
 // TestNoRights: who may not read an object does not see its past either.
 func TestNoRights(t *testing.T) {
-	f := startPast(t)
-	f.createNotes()
-	f.door.config = f.as("eve")
+	b := newWorkbench(t)
+	b.createNotes()
+	b = b.as("eve")
 	for _, page := range []string{"/timeline", "/blame", "/undo", "/undelete"} {
-		a := f.get(notes + page)
+		a := b.open(notes + page)
 		if a.code != 403 {
 			t.Errorf("%s answers with %d", page, a.code)
 		}
-		f.lacks(a, "green", "blue")
+		a.hasNot("green", "blue")
 	}
-	a := f.get("trash")
-	f.wants(a, 403, "forbidden")
+	a := b.open("trash")
+	a.is(403).has("forbidden")
 }
 
 // TestNoHistory: against a server without a history the pages say so.
 func TestNoHistory(t *testing.T) {
-	f := startPast(t)
-	f.createNotes()
-	f.door.config = f.withoutHistory()
-	f.wants(f.get("objects/configmaps/default/notes"), 200, "green")
+	b := newWorkbench(t)
+	b.createNotes()
+	b.door.config = b.withoutHistory()
+	b.open("objects/configmaps/default/notes").is(200).has("green")
 	for _, page := range []string{notes + "/timeline", notes + "/blame", notes + "/undo", "trash"} {
-		f.wants(f.get(page), 501, "This server keeps no history", "<nav")
+		b.open(page).is(501).has("This server keeps no history", "<nav")
 	}
 }
 
 // withoutHistory is the configuration for a server that has all but the history.
-func (f *pastFixture) withoutHistory() *clientrest.Config {
-	f.Helper()
-	to, err := url.Parse(f.server.Config.Host)
-	f.must(err)
-	transport, err := clientrest.TransportFor(f.server.Config)
-	f.must(err)
+func (b *workbench) withoutHistory() *clientrest.Config {
+	b.Helper()
+	to, err := url.Parse(b.server.Config.Host)
+	b.must(err)
+	transport, err := clientrest.TransportFor(b.server.Config)
+	b.must(err)
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	proxy.Transport = transport
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -287,7 +284,7 @@ func (f *pastFixture) withoutHistory() *clientrest.Config {
 			proxy.ServeHTTP(w, r)
 		}
 	}))
-	f.Cleanup(s.Close)
+	b.Cleanup(s.Close)
 	return &clientrest.Config{Host: s.URL}
 }
 

@@ -49,3 +49,13 @@ func TestTreeUnread(t *testing.T) {
 	b.as("eve").open("objects/configmaps/default/one/tree").is(200).has("Not all could be read", `User "eve" cannot list resource "secrets"`, "cannot list resource \"events\"")
 	b.as("nobody").open("objects/configmaps/default/one/tree").is(403).has(`User "nobody" cannot get resource "configmaps"`)
 }
+
+// TestHostileOwners: what somebody writes into owner references does not become another path of the API.
+func TestHostileOwners(t *testing.T) {
+	b := newWorkbench(t)
+	b.make("configmaps", "default", `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, ownerReferences: [
+  {apiVersion: v1, kind: Node, name: "../namespaces/kube-system", uid: u1}, {apiVersion: v1, kind: Namespace, name: "kube-system/../default", uid: u2}]}}`)
+	b.open("objects/configmaps/default/c/tree").is(200).has("../namespaces/kube-system", "not there any more")
+	b.open("kinds/configmaps?ns=..%2Fkube-system").is(400).has("is no name")
+	b.open("objects/configmaps/default/..%2F..%2Fnodes").is(400)
+}

@@ -3,7 +3,6 @@ package ui
 import (
 	"context"
 	"net/http"
-	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,46 +13,46 @@ import (
 
 // TestUndelete: what was deleted comes back as it was in the end, or at a moment, once.
 func TestUndelete(t *testing.T) {
-	f := startPast(t)
-	rv := f.createNotes()
-	at := f.of("carol", configMaps, "default")
-	f.wants(f.get(notes+"/undelete"), 409, "is there")
+	b := newWorkbench(t)
+	rv := b.createNotes()
+	at := b.by("carol", configMaps, "default")
+	b.open(notes + "/undelete").is(409).has("is there")
 	for _, c := range []struct{ query, color string }{{"", "green"}, {"?to=" + rv[0], "blue"}} {
-		f.must(at.Delete(context.Background(), "notes", metav1.DeleteOptions{}))
-		preview := f.get(notes + "/undelete" + c.query)
-		f.wants(preview, 200, "as carol deleted it", "What would be created", c.color)
-		done := f.post(notes+"/undelete"+c.query, form(preview))
-		if done.code != http.StatusSeeOther || f.dataOf("notes", "color") != c.color {
-			t.Fatalf("the form answers with %d, and the color is %s: %s", done.code, f.dataOf("notes", "color"), done.body)
+		b.must(at.Delete(context.Background(), "notes", metav1.DeleteOptions{}))
+		preview := b.open(notes + "/undelete" + c.query)
+		preview.is(200).has("as carol deleted it", "What would be created", c.color)
+		done := b.submit(notes+"/undelete"+c.query, form(preview))
+		if done.code != http.StatusSeeOther || b.dataOf("notes", "color") != c.color {
+			t.Fatalf("the form answers with %d, and the color is %s: %s", done.code, b.dataOf("notes", "color"), done.html)
 		}
-		f.wants(f.get(strings.TrimPrefix(done.location, "/x/")), 200, "Brought back as revision")
-		f.wants(f.post(notes+"/undelete"+c.query, form(preview)), 409, "has changed since")
+		b.open(done.at).is(200).has("Brought back as revision")
+		b.submit(notes+"/undelete"+c.query, form(preview)).is(409).has("has changed since")
 	}
-	f.wants(f.get("objects/configmaps/default/nobody/undelete"), 409, "no deletion of it is kept")
+	b.open("objects/configmaps/default/nobody/undelete").is(409).has("no deletion of it is kept")
 }
 
 // TestUndeleteWith: with a namespace comes back what went with it, as far as it was chosen.
 func TestUndeleteWith(t *testing.T) {
-	f := startPast(t, servertest.Options{Controllers: []string{"*"}})
-	all := f.of("ann", namespaces, "")
-	f.create(all, "{apiVersion: v1, kind: Namespace, metadata: {name: lab}}")
-	at := f.of("ann", configMaps, "lab")
+	b := newWorkbench(t, servertest.Options{Controllers: []string{"*"}})
+	all := b.by("ann", namespaces, "")
+	b.create(all, "{apiVersion: v1, kind: Namespace, metadata: {name: lab}}")
+	at := b.by("ann", configMaps, "lab")
 	for _, name := range []string{"one", "two"} {
-		f.create(at, "{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+"}, data: {k: v}}")
+		b.create(at, "{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+"}, data: {k: v}}")
 	}
-	f.must(f.of("bob", namespaces, "").Delete(context.Background(), "lab", metav1.DeleteOptions{}))
-	f.eventually(func() bool {
+	b.must(b.by("bob", namespaces, "").Delete(context.Background(), "lab", metav1.DeleteOptions{}))
+	b.eventually(func() bool {
 		_, err := all.Get(context.Background(), "lab", metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
 	})
-	a := f.get("trash")
-	f.wants(a, 200, "as bob", "with its namespace", "objects/namespaces/-/lab/undelete", "objects/configmaps/lab/one/undelete")
-	f.wants(f.get("trash?kind=namespaces"), 200, "lab")
-	f.lacks(f.get("trash?kind=namespaces"), "configmaps/lab/one")
+	a := b.open("trash")
+	a.is(200).has("as bob", "with its namespace", "objects/namespaces/-/lab/undelete", "objects/configmaps/lab/one/undelete")
+	b.open("trash?kind=namespaces").is(200).has("lab")
+	b.open("trash?kind=namespaces").hasNot("configmaps/lab/one")
 
-	f.wants(f.get("objects/configmaps/lab/one/undelete"), 404, "namespaces", "What would be created")
-	preview := f.get("objects/namespaces/-/lab/undelete")
-	f.wants(preview, 200, "as bob deleted it", "configmaps/one", "configmaps/two")
+	b.open("objects/configmaps/lab/one/undelete").is(404).has("namespaces", "What would be created")
+	preview := b.open("objects/namespaces/-/lab/undelete")
+	preview.is(200).has("as bob deleted it", "configmaps/one", "configmaps/two")
 	values := form(preview)
 	var with []string
 	for _, key := range values["with"] {
@@ -65,11 +64,11 @@ func TestUndeleteWith(t *testing.T) {
 		t.Fatalf("the form has %q", values)
 	}
 	values["with"] = with
-	done := f.post("objects/namespaces/-/lab/undelete", values)
+	done := b.submit("objects/namespaces/-/lab/undelete", values)
 	if done.code != http.StatusSeeOther {
-		t.Fatalf("the form answers with %d: %s", done.code, mainOf(done.body))
+		t.Fatalf("the form answers with %d: %s", done.code, mainOf(done.html))
 	}
-	f.wants(f.get(strings.TrimPrefix(done.location, "/x/")), 200, "Brought back as revision", "that went with it")
+	b.open(done.at).is(200).has("Brought back as revision", "that went with it")
 	if _, err := at.Get(context.Background(), "one", metav1.GetOptions{}); err != nil {
 		t.Errorf("one is not there: %v", err)
 	}

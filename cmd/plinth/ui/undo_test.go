@@ -3,7 +3,6 @@ package ui
 import (
 	"context"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -19,68 +18,68 @@ import (
 )
 
 // dataOf is a value of a ConfigMap in the namespace default.
-func (f *pastFixture) dataOf(name, key string) string {
-	f.Helper()
-	o, err := f.of("", configMaps, "default").Get(context.Background(), name, metav1.GetOptions{})
-	f.must(err)
+func (b *workbench) dataOf(name, key string) string {
+	b.Helper()
+	o, err := b.by("", configMaps, "default").Get(context.Background(), name, metav1.GetOptions{})
+	b.must(err)
 	value, _, _ := unstructured.NestedString(o.Object, "data", key)
 	return value
 }
 
 // TestUndo: the preview says what would change, and the form does that, once.
 func TestUndo(t *testing.T) {
-	f := startPast(t)
-	rv := f.createNotes()
-	preview := f.get(notes + "/undo?to=" + rv[0])
-	f.wants(preview, 200, "state of revision "+rv[0], "<del>green</del>", "<ins>blue</ins>", `name="seen" value="`+rv[3]+`"`)
-	f.wants(f.get(notes+"/undo?view=side&to="+rv[0]), 200, `class="diff halves"`)
-	if got := f.dataOf("notes", "color"); got != "green" {
+	b := newWorkbench(t)
+	rv := b.createNotes()
+	preview := b.open(notes + "/undo?to=" + rv[0])
+	preview.is(200).has("state of revision "+rv[0], "<del>green</del>", "<ins>blue</ins>", `name="seen" value="`+rv[3]+`"`)
+	b.open(notes + "/undo?view=side&to=" + rv[0]).is(200).has(`class="diff halves"`)
+	if got := b.dataOf("notes", "color"); got != "green" {
 		t.Fatalf("the preview has made it %s", got)
 	}
-	done := f.post(notes+"/undo?to="+rv[0], form(preview))
-	if done.code != http.StatusSeeOther || f.dataOf("notes", "color") != "blue" {
-		t.Fatalf("the form answers with %d, and the color is %s: %s", done.code, f.dataOf("notes", "color"), done.body)
+	done := b.submit(notes+"/undo?to="+rv[0], form(preview))
+	if done.code != http.StatusSeeOther || b.dataOf("notes", "color") != "blue" {
+		t.Fatalf("the form answers with %d, and the color is %s: %s", done.code, b.dataOf("notes", "color"), done.html)
 	}
-	f.wants(f.get(strings.TrimPrefix(done.location, "/x/")), 200, "Undone: revision", "plinth-undo")
-	again := f.post(notes+"/undo?to="+rv[0], form(preview))
-	f.wants(again, 409, "has changed since you looked at it")
-	f.wants(f.get(notes+"/undo?to="+rv[0]), 200, "It is already as it was then")
+	b.open(done.at).is(200).has("Undone: revision", "plinth-undo")
+	again := b.submit(notes+"/undo?to="+rv[0], form(preview))
+	again.is(409).has("has changed since you looked at it")
+	b.open(notes + "/undo?to=" + rv[0]).is(200).has("It is already as it was then")
 }
 
 // TestUndoMeanwhile: a form about an object that somebody has changed meanwhile writes nothing, and shows what it would do
 // now.
 func TestUndoMeanwhile(t *testing.T) {
-	f := startPast(t)
-	rv := f.createNotes()
-	preview := f.get(notes + "/undo?to=" + rv[0])
-	f.set(f.of("carol", configMaps, "default"), "notes", "red", "data", "color")
-	f.wants(f.post(notes+"/undo?to="+rv[0], form(preview)), 409, "has changed since you looked at it", "<del>red</del>")
-	if got := f.dataOf("notes", "color"); got != "red" {
+	b := newWorkbench(t)
+	rv := b.createNotes()
+	preview := b.open(notes + "/undo?to=" + rv[0])
+	b.set(b.by("carol", configMaps, "default"), "notes", "red", "data", "color")
+	b.submit(notes+"/undo?to="+rv[0], form(preview)).is(409).has("has changed since you looked at it", "<del>red</del>")
+	if got := b.dataOf("notes", "color"); got != "red" {
 		t.Errorf("the color is %s", got)
 	}
 }
 
 // TestUndoLast: without a moment the last change is taken back, and a creation by a deletion.
 func TestUndoLast(t *testing.T) {
-	f := startPast(t)
-	f.createNotes()
-	preview := f.get(notes + "/undo")
-	f.wants(preview, 200, "The last change is taken back", "metadata.annotations")
-	if a := f.post(notes+"/undo", form(preview)); a.code != http.StatusSeeOther {
-		t.Fatalf("the form answers with %d: %s", a.code, a.body)
+	b := newWorkbench(t)
+	b.createNotes()
+	preview := b.open(notes + "/undo")
+	preview.is(200).has("The last change is taken back", "metadata.annotations")
+	if a := b.submit(notes+"/undo", form(preview)); a.code != http.StatusSeeOther {
+		t.Fatalf("the form answers with %d: %s", a.code, a.html)
 	}
-	at := f.of("ann", configMaps, "default")
-	f.create(at, "{apiVersion: v1, kind: ConfigMap, metadata: {name: draft}, data: {k: v}}")
+	at := b.by("ann", configMaps, "default")
+	b.create(at, "{apiVersion: v1, kind: ConfigMap, metadata: {name: draft}, data: {k: v}}")
 	const draft = "objects/configmaps/default/draft"
-	preview = f.get(draft + "/undo")
-	f.wants(preview, 200, "undoing it deletes it", "Delete it", "What would be deleted")
-	done := f.post(draft+"/undo", form(preview))
+	preview = b.open(draft + "/undo")
+	preview.is(200).has("undoing it deletes it", "Delete it", "What would be deleted")
+	done := b.submit(draft+"/undo", form(preview))
 	_, err := at.Get(context.Background(), "draft", metav1.GetOptions{})
 	if done.code != http.StatusSeeOther || !apierrors.IsNotFound(err) {
 		t.Fatalf("the form answers with %d, and the object with %v", done.code, err)
 	}
-	f.wants(f.get(strings.TrimPrefix(done.location, "/x/")), 200, "Deleted, at revision")
-	f.wants(f.get(draft+"/undo"), 409, "was deleted", "Bring it back")
+	b.open(done.at).is(200).has("Deleted, at revision")
+	b.open(draft+"/undo").is(409).has("was deleted", "Bring it back")
 }
 
 // TestUndoPinned: a moment that says how long ago means the same in the form as in the preview, however much later the form
@@ -104,26 +103,25 @@ func TestUndoPinned(t *testing.T) {
 
 // TestUndoBad: what cannot be undone, and a form from elsewhere.
 func TestUndoBad(t *testing.T) {
-	f := startPast(t, servertest.Options{Controllers: []string{"clusterrole-aggregation-controller"}})
-	rv := f.createNotes()
-	f.wants(f.get(notes+"/undo?to="+url.QueryEscape(hostilePast)), 400, "Not understood")
-	f.wants(f.get(notes+"/undo?to=1"), 409, "was not there at revision 1")
-	values := form(f.get(notes + "/undo?to=" + rv[0]))
-	r := httptest.NewRequest(http.MethodPost, "/x/"+notes+"/undo", strings.NewReader(values.Encode()))
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	b := newWorkbench(t, servertest.Options{Controllers: []string{"clusterrole-aggregation-controller"}})
+	rv := b.createNotes()
+	b.open(notes + "/undo?to=" + url.QueryEscape(hostilePast)).is(400).has("Not understood")
+	b.open(notes + "/undo?to=1").is(409).has("was not there at revision 1")
+	values := form(b.open(notes + "/undo?to=" + rv[0]))
+	r := b.request(http.MethodPost, notes+"/undo", strings.NewReader(values.Encode()))
 	r.Header.Set("Sec-Fetch-Site", "cross-site")
-	if a := f.do(r); a.code != http.StatusForbidden {
+	if a := b.do(r); a.code != http.StatusForbidden {
 		t.Errorf("a form of another page is answered with %d", a.code)
 	}
 	rbac := func(resource string) schema.GroupVersionResource {
 		return schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: resource}
 	}
-	f.create(f.of("", rbac("clusterroles"), ""), `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: reader}, rules: [{apiGroups: ["", history.plinth.io], resources: [configmaps, changes, versions], verbs: [get, list]}]}`)
-	f.create(f.of("", rbac("clusterrolebindings"), ""), "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: eve}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reader}, subjects: [{kind: User, name: eve}]}")
-	f.door.config = f.as("eve")
-	f.eventually(func() bool { return f.get(notes+"/timeline").code == 200 })
-	f.wants(f.post(notes+"/undo?to="+rv[0], values), 403, "forbidden", "No right to do this")
-	if got := f.dataOf("notes", "color"); got != "green" {
+	b.create(b.by("", rbac("clusterroles"), ""), `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: reader}, rules: [{apiGroups: ["", history.plinth.io], resources: [configmaps, changes, versions], verbs: [get, list]}]}`)
+	b.create(b.by("", rbac("clusterrolebindings"), ""), "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: eve}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reader}, subjects: [{kind: User, name: eve}]}")
+	b = b.as("eve")
+	b.eventually(func() bool { return b.open(notes+"/timeline").code == 200 })
+	b.submit(notes+"/undo?to="+rv[0], values).is(403).has("forbidden", "No right to do this")
+	if got := b.dataOf("notes", "color"); got != "green" {
 		t.Errorf("the color is %s", got)
 	}
 }

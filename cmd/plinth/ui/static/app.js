@@ -90,12 +90,14 @@ const plinth = (() => {
     return { close };
   }
 
-  // theme
+  // theme: without a choice that of the system; the server reads the choice from the cookie.
+  const system = matchMedia("(prefers-color-scheme: dark)"), changed = () => dispatchEvent(new Event("theme"));
+  system.addEventListener("change", changed);
   $("#theme").addEventListener("click", () => {
-    const next = root.dataset.theme === "dark" ? "light" : "dark";
-    root.dataset.theme = next;
-    try { localStorage.setItem("plinth-theme", next); } catch { /* the choice ends with the page */ }
-    dispatchEvent(new Event("theme"));
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : system.matches;
+    root.dataset.theme = dark ? "light" : "dark";
+    document.cookie = `plinth-theme=${root.dataset.theme}; path=${base}; max-age=31536000; samesite=lax`;
+    changed();
   });
 
   // namespace and moment

@@ -2,7 +2,8 @@
 "use strict";
 plinth.chart = (() => {
   const { el } = plinth;
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+  const probe = document.body.appendChild(el("i", { hidden: "" }));
+  const colour = (name) => { probe.style.color = `var(--${name})`; return getComputedStyle(probe).color; }; // as it is in light or dark
   const clock = (s, exact) => new Date(s * 1000).toTimeString().slice(0, exact ? 8 : 5);
   const drawn = new Set();
   addEventListener("theme", () => { for (const u of drawn) u.redraw(true, true); });

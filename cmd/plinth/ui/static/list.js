@@ -3,7 +3,7 @@
 (() => {
   const { $, el, ago, get, live, keys } = plinth;
   const box = $("#list"), height = 34, namespaced = box.dataset.namespaced === "true";
-  let columns = [], all = [], shown = [], byKey = new Map(), at = -1, loading = true, sortBy = -1, down = false, remaining = 0, version = "", note = "";
+  let columns = [], names = [], all = [], shown = [], byKey = new Map(), at = -1, loading = true, sortBy = -1, down = false, remaining = 0, version = "", note = "";
   const count = $("#count"), filter = $("#filter");
   const keyOf = (r) => (r.s || "") + "/" + r.n;
   const head = el("thead"), body = el("tbody"), widths = el("colgroup");
@@ -19,10 +19,12 @@
     if (typeof value === "string" && time.test(value)) return ago(Date.parse(value));
     return value === null || value === undefined ? "" : String(value);
   }
-  const visible = () => columns.map((c, i) => i).filter((i) => !columns[i].priority);
 
+  // drawHead makes the head of the table, and has draw make its rows anew.
   function drawHead() {
-    const names = visible();
+    names = columns.map((c, i) => i).filter((i) => !columns[i].priority);
+    lines = [];
+    body.replaceChildren();
     head.replaceChildren(el("tr", {}, ...(namespaced ? [el("th", { scope: "col" }, "Namespace")] : []), ...names.map((i) => {
       const b = el("button", { type: "button", title: columns[i].help || null }, columns[i].name + (sortBy === i ? (down ? " ↓" : " ↑") : ""));
       b.addEventListener("click", () => { down = sortBy === i && !down; sortBy = i; drawHead(); arrange(); });
@@ -53,25 +55,53 @@
     box.setAttribute("aria-busy", String(loading));
   }
 
-  let drawn = "";
+  // A line is a row of the table, and is used again for other objects: scrolling makes no elements, and writes only what differs.
+  const pad = () => el("tr", { class: "pad", "aria-hidden": "true" }, el("td"));
+  const above = pad(), below = pad();
+  const set = (node, name, value) => { if ((node.getAttribute(name) || "") !== value) value ? node.setAttribute(name, value) : node.removeAttribute(name); };
+  let lines = [], begin = 0; // begin is the index of the first line's object
+
+  function line() {
+    const link = el("a", { tabindex: "-1" }, "");
+    const row = el("tr", {}, ...(namespaced ? [el("td", {}, "")] : []), ...names.map((c, j) => el("td", { class: columns[c].number ? "num" : null }, j ? "" : link)));
+    below.before(row);
+    return { row, link, texts: [...row.cells].map((td) => (td.firstElementChild || td).firstChild) };
+  }
+  function fill({ row, link, texts }, i) {
+    const r = shown[i], values = [...(namespaced ? [r.s || ""] : []), ...names.map((c) => cell(r, c))];
+    texts.forEach((text, j) => {
+      if (text.data === values[j]) return;
+      text.data = values[j];
+      set(text.parentNode, "title", values[j].length > 40 ? values[j] : "");
+    });
+    set(link, "href", r.l);
+    set(row, "class", [i === at ? "at" : "", r.fresh ? "new" : ""].join(" ").trim());
+    set(row, "aria-rowindex", String(i + 2));
+  }
+
+  // turn takes lines that are not seen any longer from one end to the other. One that keeps its place gives up the focus.
+  function turn(step) {
+    const moved = Math.abs(step) < lines.length ? lines.splice(step > 0 ? 0 : step, Math.abs(step)) : [];
+    if (step > 0) { lines.push(...moved); below.before(...moved.map((l) => l.row)); }
+    if (step < 0) { lines.unshift(...moved); above.after(...moved.map((l) => l.row)); }
+    if (step && !moved.length && body.contains(document.activeElement)) document.activeElement.blur();
+  }
+
   function draw() {
     const first = Math.max(0, Math.floor(box.scrollTop / height) - 12), last = Math.min(shown.length, first + Math.ceil(box.clientHeight / height) + 26);
-    const names = visible(), wide = names.length + (namespaced ? 1 : 0);
-    const pad = (n) => { const r = el("tr", { class: "pad", "aria-hidden": "true" }, el("td", { colspan: wide })); r.firstChild.style.height = n * height + "px"; return r; };
-    const rows = [];
-    for (let i = first; i < last; i++) {
-      const r = shown[i];
-      const cells = names.map((c, j) => {
-        const value = cell(r, c);
-        return el("td", { class: columns[c].number ? "num" : null, title: value.length > 40 ? value : null }, j === 0 ? el("a", { href: r.l, tabindex: "-1" }, value) : value);
-      });
-      if (namespaced) cells.unshift(el("td", {}, r.s || ""));
-      rows.push(el("tr", { class: [i === at ? "at" : "", r.fresh ? "new" : ""].join(" ").trim() || null, "aria-rowindex": i + 2 }, ...cells));
-    }
     table.setAttribute("aria-rowcount", shown.length + 1);
-    body.replaceChildren(...(first > 0 ? [pad(first)] : []), ...rows, ...(last < shown.length ? [pad(shown.length - last)] : []));
-    if (!rows.length && !loading) body.replaceChildren(el("tr", {}, el("td", { colspan: wide || 1 }, all.length ? "Nothing matches." : "There are none.")));
-    drawn = first + ":" + last;
+    if (!shown.length) {
+      lines = [];
+      body.replaceChildren(...(loading ? [] : [el("tr", {}, el("td", { colspan: names.length + namespaced || 1 }, all.length ? "Nothing matches." : "There are none."))]));
+      return;
+    }
+    if (!lines.length) body.replaceChildren(above, below);
+    turn(first - begin);
+    begin = first;
+    while (lines.length > Math.max(0, last - first)) lines.pop().row.remove();
+    while (lines.length < last - first) lines.push(line());
+    lines.forEach((l, k) => fill(l, first + k));
+    for (const [p, n] of [[above, first], [below, shown.length - last]]) { p.hidden = n <= 0; p.firstChild.style.height = n * height + "px"; }
   }
   let waiting = false;
   const later = () => { if (!waiting) { waiting = true; requestAnimationFrame(() => { waiting = false; draw(); }); } };

@@ -37,7 +37,6 @@ func BenchmarkListScroll(b *testing.B) {
 		tab.open("kinds/configmaps?ns=default")
 		tab.wait(`document.querySelector("#list")?.getAttribute("aria-busy") === "false"`)
 		b.ReportMetric(eval[float64](tab, `performance.now()`)/1000, "s-to-all-rows")
-		b.ReportMetric(eval[float64](tab, `performance.getEntriesByType("paint").find((p) => p.name === "first-contentful-paint").startTime`), "ms-to-first-paint")
 		b.ReportMetric(eval[float64](tab, `performance.getEntriesByType("resource").concat(performance.getEntriesByType("navigation")).filter((r) => !/rows/.test(r.name)).reduce((n, r) => n + r.transferSize, 0)`)/1024, "KiB-page")
 		b.ReportMetric(eval[float64](tab, `document.querySelectorAll("*").length`), "elements")
 		frames := eval[[]float64](tab, scrolled)

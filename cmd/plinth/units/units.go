@@ -1,4 +1,4 @@
-package ui
+package units
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// size writes a number of bytes.
-func size(n int64) string {
+// Bytes writes a number of bytes.
+func Bytes(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	x, i := float64(n), 0
 	for x >= 1024 && i < len(units)-1 {
@@ -30,8 +30,8 @@ func decimals(x float64) int {
 	return 0
 }
 
-// count writes a number with spaces between thousands.
-func count(n any) string {
+// Count writes a number with spaces between thousands.
+func Count(n any) string {
 	text := fmt.Sprint(n) // an int or an int64
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
 		text = text[:i] + "\u202f" + text[i:]
@@ -39,10 +39,8 @@ func count(n any) string {
 	return text
 }
 
-func revision(n int64) string { return strconv.FormatInt(n, 10) }
-
-// seconds writes a duration.
-func seconds(x float64) string {
+// Seconds writes a duration.
+func Seconds(x float64) string {
 	switch {
 	case x == 0:
 		return "0 s"
