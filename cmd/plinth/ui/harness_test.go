@@ -46,6 +46,7 @@ type workbench struct {
 	*testing.T
 	server *servertest.Server
 	door   *openDoor
+	ui     *Server
 	page   *httptest.Server
 	user   string // who visits; empty: the admin
 }
@@ -54,7 +55,8 @@ func newWorkbench(t *testing.T, options ...servertest.Options) *workbench {
 	t.Helper()
 	b := &workbench{T: t, server: servertest.Start(t, options...)}
 	b.door = &openDoor{b.server.Config}
-	b.page = httptest.NewServer(New(Options{Base: "/x/", Door: b.door}))
+	b.ui = New(Options{Base: "/x/", Door: b.door})
+	b.page = httptest.NewServer(b.ui)
 	t.Cleanup(b.page.Close)
 	return b
 }

@@ -3,22 +3,19 @@ package ui
 import (
 	"context"
 	"fmt"
-	"net/http/httptest"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// browse opens a page of the fixture in a browser.
-func (f *pastFixture) browse(path string) *tab {
-	f.Helper()
-	s := httptest.NewServer(f.page)
-	f.Cleanup(s.Close)
-	b := tabAt(f.T, s.URL+"/x/", s.URL+"/x/")
-	b.open(path)
-	b.wait(`document.readyState === "complete"`)
-	return b
+// browse opens a page of the workbench in a browser.
+func (b *workbench) browse(path string) *tab {
+	b.Helper()
+	shown := tabAt(b.T, b.page.URL+"/x/", b.page.URL+"/x/")
+	shown.open(path)
+	shown.wait(`document.readyState === "complete"`)
+	return shown
 }
 
 // rowsAre waits for a number of versions, which the slider has, too.
@@ -40,9 +37,9 @@ func (b *tab) chosenIs(rv string) {
 // TestTimelineLive: what others do to the object appears without a reload. What the visitor has chosen stays chosen, and
 // what has the focus keeps it.
 func TestTimelineLive(t *testing.T) {
-	f := startPast(t)
+	f := newWorkbench(t)
 	rv := f.createNotes()
-	at := f.of("carol", configMaps, "default")
+	at := f.by("carol", configMaps, "default")
 	b := f.browse(notes + "/timeline")
 	b.rowsAre(4)
 	eval[int](b, `window.opened = 1`)
@@ -79,8 +76,8 @@ func TestTimelineLive(t *testing.T) {
 // TestTimelineLiveStatus: changes of the status become one row while they come, which keeps the focus, and the first
 // change makes a slider of a single version.
 func TestTimelineLiveStatus(t *testing.T) {
-	f := startPast(t)
-	at := f.of("ann", deployments, "default")
+	f := newWorkbench(t)
+	at := f.by("ann", deployments, "default")
 	f.create(at, webApp)
 	status := func(n int64) {
 		o, err := at.Get(context.Background(), "web", metav1.GetOptions{})
@@ -109,9 +106,9 @@ func TestTimelineLiveStatus(t *testing.T) {
 
 // TestTimelineLiveScroll: what the visitor has scrolled to stays where it is.
 func TestTimelineLiveScroll(t *testing.T) {
-	f := startPast(t)
+	f := newWorkbench(t)
 	f.createNotes()
-	at := f.of("carol", configMaps, "default")
+	at := f.by("carol", configMaps, "default")
 	for i := range 60 {
 		f.set(at, "notes", fmt.Sprint(i), "data", "size")
 	}
