@@ -44,6 +44,7 @@ func TestTheme(t *testing.T) {
 	look("definitions?theme=pink", "true rgb(21, 19, 15)")
 	b.wait(`document.readyState === "complete"`)
 	eval[int](b, `document.querySelector("#theme").click(), 1`)
+	b.wait(`document.documentElement.dataset.theme === "light" && document.cookie === "plinth-theme=light"`) // the cookie is kept a moment later
 	look("trash", "true rgb(251, 249, 245)")
 	if served := eval[string](b, `fetch(location).then((r) => r.text()).then((t) => t.match(/<html[^>]*>/)[0])`); served != `<html lang="en" data-theme="light">` {
 		t.Errorf("the server begins the page with %s", served)

@@ -56,8 +56,7 @@
   }
 
   // A line is a row of the table, and is used again for other objects: scrolling makes no elements, and writes only what differs.
-  const pad = () => el("tr", { class: "pad", "aria-hidden": "true" }, el("td"));
-  const above = pad(), below = pad();
+  const pad = () => el("tr", { class: "pad", "aria-hidden": "true" }, el("td")), above = pad(), below = pad();
   const set = (node, name, value) => { if ((node.getAttribute(name) || "") !== value) value ? node.setAttribute(name, value) : node.removeAttribute(name); };
   let lines = [], begin = 0; // begin is the index of the first line's object
 
@@ -69,11 +68,7 @@
   }
   function fill({ row, link, texts }, i) {
     const r = shown[i], values = [...(namespaced ? [r.s || ""] : []), ...names.map((c) => cell(r, c))];
-    texts.forEach((text, j) => {
-      if (text.data === values[j]) return;
-      text.data = values[j];
-      set(text.parentNode, "title", values[j].length > 40 ? values[j] : "");
-    });
+    texts.forEach((text, j) => { if (text.data !== values[j]) { text.data = values[j]; set(text.parentNode, "title", values[j].length > 40 ? values[j] : ""); } });
     set(link, "href", r.l);
     set(row, "class", [i === at ? "at" : "", r.fresh ? "new" : ""].join(" ").trim());
     set(row, "aria-rowindex", String(i + 2));
