@@ -100,7 +100,7 @@ func TestStatusBackups(t *testing.T) {
 		t.Errorf("the directory is in\n%s", text)
 	}
 	without := serveFor(t, filepath.Join(t.TempDir(), "data"), "")
-	if text := askStatus(t, "--kubeconfig", without.kubeconfig()); strings.Contains(strings.ToUpper(text), "BACKUP") {
+	if text := askStatus(t, "--kubeconfig", without.kubeconfig()); regexp.MustCompile(`(?mi)^backup`).MatchString(text) {
 		t.Errorf("backups in\n%s", text)
 	}
 }
