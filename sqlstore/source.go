@@ -14,17 +14,11 @@ type source struct{ changelog.Log }
 
 func (source) Close() error { return nil }
 
-// ClusterID is Log.ClusterID.
-func (s *Store) ClusterID() string { return s.log.ClusterID() }
-
 // Room is Log.Room: what is free where the database is.
 func (s *Store) Room() (free, size int64) { return s.log.Room() }
 
 // Condition is Log.Condition: what is known to be wrong without asking the database.
 func (s *Store) Condition() error { return s.log.Condition() }
-
-// Size returns the space that the log takes; see Log.Size.
-func (s *Store) Size(ctx context.Context) (changelog.Size, error) { return s.log.Size(ctx) }
 
 // Moved is CheckMoved for the log of the Store.
 func (s *Store) Moved(ctx context.Context) error { return changelog.CheckMoved(ctx, s.log) }

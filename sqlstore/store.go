@@ -77,7 +77,7 @@ type Store struct {
 	witness  witness
 	health   health
 	authors  authors
-	others   others
+	others   Others
 	values   *values // with its address Current would be too long to be inlined, and would allocate each view
 	heads    headReader
 	loader   loader
