@@ -98,3 +98,13 @@ func (ob *objects) checkExpect(c *Change) error {
 	ob.stats.conflicts.Add(1)
 	return &ConflictError{Key: c.Key, Expect: c.Expect, Current: current}
 }
+
+// Ends returns the change that deletes the key of e, with last as its last state. The stored
+// form of an unreadable entry stays as it is.
+func (e *Entry) Ends(last []byte) Change {
+	c := Change{Key: e.Key, Expect: e.Revision, Delete: true, Value: last}
+	if e.Unreadable() != nil {
+		c.Value, c.stored, c.form = nil, e.form.sealed.stored, e.form
+	}
+	return c
+}

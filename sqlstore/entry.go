@@ -48,16 +48,6 @@ func (e *Entry) With(revision int64, value []byte) *Entry {
 	}
 }
 
-// Ends returns the change that deletes the key of e, with last as its last state. The stored
-// form of an unreadable entry stays as it is.
-func (e *Entry) Ends(last []byte) Change {
-	c := Change{Key: e.Key, Expect: e.Revision, Delete: true, Value: last}
-	if e.Unreadable() != nil {
-		c.Value, c.stored, c.form = nil, e.form.sealed.stored, e.form
-	}
-	return c
-}
-
 // memo is one derived form of an entry; an entry has few, so a list is enough.
 type memo struct {
 	key   any

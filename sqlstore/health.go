@@ -64,10 +64,6 @@ func (h *health) look() {
 	h.mu.Unlock()
 }
 
-// Healthy returns nil, or why the database cannot be used now. Reads that do not ask
-// for the most recent state go on from memory meanwhile.
-func (s *Store) Healthy() error { return s.health.healthy() }
-
 func (h *health) healthy() error {
 	if err := h.log.Condition(); err != nil {
 		return err

@@ -30,9 +30,6 @@ func (o *Others) run() {
 	})
 }
 
-// Others returns what other processes tell the Store, and the Store them.
-func (s *Store) Others() *Others { return &s.others }
-
 // Polls tells whether the Store asks the database again and again what other processes have appended. Then
 // it helps to tell it (Told).
 func (o *Others) Polls() bool { return o.polls.Load() }

@@ -28,12 +28,11 @@ type Outage struct {
 	Err          error     // of its beginning
 }
 
-// Outages returns the last ones, newest last.
-func (s *Store) Outages() []Outage {
-	s.health.mu.Lock()
-	defer s.health.mu.Unlock()
-	s.health.report()
-	return slices.Clone(s.health.outage.past)
+func (h *health) outages() []Outage {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.report()
+	return slices.Clone(h.outage.past)
 }
 
 // outage logs when the database is lost and when it is back, and the same of the room on

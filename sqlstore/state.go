@@ -289,9 +289,6 @@ type waiter struct {
 	done     chan struct{}
 }
 
-// Wait returns when reads see revision. ErrFuture if ctx ends before.
-func (s *Store) Wait(ctx context.Context, revision int64) error { return s.state.wait(ctx, revision) }
-
 func (st *state) wait(ctx context.Context, revision int64) error {
 	w, err := st.waiter(revision)
 	if w == nil || err != nil {

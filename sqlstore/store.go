@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -12,56 +11,6 @@ import (
 
 // closeGrace bounds how long Close waits for a database that does not answer.
 const closeGrace = 10 * time.Second
-
-// Options of a Store. Zero values are replaced by the defaults given.
-type Options struct {
-	// Format says what keys and values mean; Raw.
-	Format Format
-	// History is how long superseded revisions stay readable; 5 minutes. Negative: for ever.
-	History time.Duration
-	// Retention says which old versions of objects stay readable for longer, by Past; nil: none do.
-	Retention *changelog.Retention
-	// RetentionBytes bounds the keys and values of old versions that Retention keeps: beyond it those go that would
-	// go first anyway. 0: there is no bound. BoundByShare: see there.
-	RetentionBytes int64
-	// CompactEvery is the pause between two looks of the compactor; History/10 within [1s, 1m].
-	CompactEvery time.Duration
-	// WindowBytes bounds the recent events kept in memory for watches; 32 MiB.
-	WindowBytes int
-	// WindowAge is how long they are kept at least, within WindowBytes; 1 minute. They leave before they are twice as old.
-	WindowAge time.Duration
-	// CacheBytes bounds the values of raw keys in memory; 8 MiB. Their keys are all there.
-	CacheBytes int
-	// IndexBytes bounds the indexes in memory; 64 MiB. Negative: there are none.
-	IndexBytes int
-	// StateBytes bounds what the state of objects takes in memory: beyond it values are read from the log, and
-	// keys, revisions and indexes stay. 0: there is no bound.
-	StateBytes int
-	// MaxBatch and MaxBatchBytes bound one transaction; 512 changes, 4 MiB.
-	MaxBatch      int
-	MaxBatchBytes int
-	// MaxValueBytes bounds one value; 3 MiB, as kube-apiserver bounds a request's body.
-	MaxValueBytes int
-	// Snapshots is how many past states of one resource are kept for paginated lists; 8.
-	Snapshots int
-	// QueryTimeout bounds one query for the head or for rows to catch up with; 5 seconds.
-	// A database that takes longer counts as unavailable.
-	QueryTimeout time.Duration
-	// AppendTimeout bounds one transaction until its COMMIT is sent; 15 seconds, so that a
-	// lock which another replica holds for a while is not taken for a database that hangs.
-	AppendTimeout time.Duration
-	// Transformer changes values on their way into the log and back; nil: none does. See
-	// Entry.Unreadable for values that cannot be read.
-	Transformer Transformer
-	// Check says what is wrong with the value of a row that comes from the log, as readers would see it but for
-	// Format.Show; nil: nothing is. What is wrong is damaged (ErrUndecodable), and its entry unreadable. Changes of this
-	// process are not checked. The errors go to clients and into the log, so they must not have a part of the value.
-	Check func(key string, value []byte) error
-	// Author is that of changes whose context does not say where they come from.
-	Author changelog.Author
-	// Log gets what an operator should know; nil: nothing.
-	Log *slog.Logger
-}
 
 // Store serves the keys of one Log. Its methods are safe for concurrent use. Each of its parts has its own fields, and
 // pointers to the parts that it needs.
@@ -100,6 +49,60 @@ func (s *Store) Revision() int64 { return s.state.applied.Load() }
 
 // Floor returns the compacted revision as far as this Store knows it.
 func (s *Store) Floor() int64 { return s.state.floor.Load() }
+
+// Healthy returns nil, or why the database cannot be used now. Reads that do not ask
+// for the most recent state go on from memory meanwhile.
+func (s *Store) Healthy() error { return s.health.healthy() }
+
+// Outages returns the last times in which the database could not be used, newest last.
+func (s *Store) Outages() []Outage { return s.health.outages() }
+
+// Lag returns for how long reads have lacked what other processes wrote, as far as this one knows: 0 if
+// nothing is missing.
+func (s *Store) Lag() time.Duration { return s.lag.now() }
+
+// Wait returns when reads see revision. ErrFuture if ctx ends before.
+func (s *Store) Wait(ctx context.Context, revision int64) error { return s.state.wait(ctx, revision) }
+
+// Hurry makes no change wait from now on, because the process is about to end.
+func (s *Store) Hurry() { s.commits.hurry() }
+
+// SetRoom lets the state of objects take about so many bytes from now on, but not more than Options.StateBytes. What
+// is counted are keys and values; with what readers derive of these, entries may take more than was planned.
+func (s *Store) SetRoom(bytes int) { s.state.setRoom(bytes) }
+
+// Unreadable returns the objects whose keys begin with prefix, all of one resource, that cannot be read; nil if all
+// can. Those that could not be decrypted are tried again. A value that has left memory counts as readable
+// until it is read. Where nothing is unreadable, this costs no lock.
+func (s *Store) Unreadable(prefix string) *UnreadableError { return s.values.unreadable(prefix) }
+
+// Damaged returns how many objects are damaged, as far as this process has read them since they were. It is at least 1
+// while the database has answered of late that it is damaged.
+func (s *Store) Damaged() int {
+	damaged := int(s.state.damaged.Load())
+	if s.health.saysDamaged() {
+		return max(damaged, 1)
+	}
+	return damaged
+}
+
+// Borrow waits until who may read so many bytes into memory, and returns a function that says that they are not
+// needed any more, to be called once. A request for more than one may have gets what one may have. ErrBusy if
+// that takes too long, or the error of ctx.
+func (s *Store) Borrow(ctx context.Context, who string, bytes int) (giveBack func(), err error) {
+	bytes, err = s.lender.take(ctx, who, bytes)
+	if err != nil {
+		return nil, err
+	}
+	uncount := s.state.countLent(bytes)
+	return func() {
+		uncount()
+		s.lender.put(who, bytes)
+	}, nil
+}
+
+// Others returns what other processes tell the Store, and the Store them.
+func (s *Store) Others() *Others { return &s.others }
 
 // Open reads the whole state of log and starts the Store's goroutines. The Store owns
 // log from then on and closes it; if Open fails, log is still the caller's.
@@ -209,41 +212,19 @@ func (s *Store) Close() error {
 	return s.closeErr
 }
 
-func (o Options) withDefaults() Options {
-	orInt := func(v *int, d int) {
-		if *v <= 0 {
-			*v = d
-		}
-	}
-	if o.Format == nil {
-		o.Format = Raw{}
-	}
-	if o.History == 0 {
-		o.History = 5 * time.Minute
-	}
-	if o.CompactEvery <= 0 {
-		o.CompactEvery = min(max(o.History/10, time.Second), time.Minute)
-	}
-	orInt(&o.WindowBytes, 32<<20)
-	if o.WindowAge <= 0 {
-		o.WindowAge = time.Minute
-	}
-	orInt(&o.CacheBytes, 8<<20)
-	if o.IndexBytes == 0 {
-		o.IndexBytes = 64 << 20
-	}
-	orInt(&o.MaxBatch, 512)
-	orInt(&o.MaxBatchBytes, 4<<20)
-	orInt(&o.MaxValueBytes, 3<<20)
-	orInt(&o.Snapshots, 8)
-	if o.QueryTimeout <= 0 {
-		o.QueryTimeout = 5 * time.Second
-	}
-	if o.AppendTimeout <= 0 {
-		o.AppendTimeout = 15 * time.Second
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	return o
-}
+// Source returns the log for those who read it as it is at one moment. Its Close does nothing: the Store
+// closes the log.
+func (s *Store) Source() changelog.Source { return source{s.log} }
+
+type source struct{ changelog.Log }
+
+func (source) Close() error { return nil }
+
+// Room is Log.Room: what is free where the database is.
+func (s *Store) Room() (free, size int64) { return s.log.Room() }
+
+// Condition is Log.Condition: what is known to be wrong without asking the database.
+func (s *Store) Condition() error { return s.log.Condition() }
+
+// Moved is CheckMoved for the log of the Store.
+func (s *Store) Moved(ctx context.Context) error { return changelog.CheckMoved(ctx, s.log) }
