@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -147,4 +148,11 @@ func (h *health) probeIn() time.Duration {
 		return 0
 	}
 	return probeEvery
+}
+
+func (h *health) outages() []Outage {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.report()
+	return slices.Clone(h.outage.past)
 }

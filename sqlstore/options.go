@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -94,4 +95,14 @@ func (o Options) withDefaults() Options {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return o
+}
+
+// Transformer changes values on their way into the log and back: encryption at rest. Its
+// methods are called by many goroutines at once and may ask another process for a key.
+type Transformer interface {
+	// ToStorage returns what the log holds of the value of key.
+	ToStorage(ctx context.Context, key string, value []byte) ([]byte, error)
+	// FromStorage returns the value of key from what the log holds of it. stale says that
+	// ToStorage would store it in another way now. An error that wraps ErrUndecodable will never be another.
+	FromStorage(ctx context.Context, key string, stored []byte) (value []byte, stale bool, err error)
 }

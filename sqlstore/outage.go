@@ -28,13 +28,6 @@ type Outage struct {
 	Err          error     // of its beginning
 }
 
-func (h *health) outages() []Outage {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.report()
-	return slices.Clone(h.outage.past)
-}
-
 // outage logs when the database is lost and when it is back, and the same of the room on
 // its disk, once each. It is guarded by health.mu.
 type outage struct {

@@ -3,10 +3,13 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"iter"
+	"math"
 	"sync"
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/pages"
 )
 
 // closeGrace bounds how long Close waits for a database that does not answer.
@@ -49,6 +52,46 @@ func (s *Store) Revision() int64 { return s.state.applied.Load() }
 
 // Floor returns the compacted revision as far as this Store knows it.
 func (s *Store) Floor() int64 { return s.state.floor.Load() }
+
+// Sync waits until reads see everything that was committed by any process before the
+// call, and returns the revision they see. ErrUnavailable if the database cannot tell.
+func (s *Store) Sync(ctx context.Context) (int64, error) { return s.heads.sync(ctx) }
+
+// LastSetBack tells when the database was set back under this Store for the last time; nil: never.
+func (s *Store) LastSetBack() *SetBack { return s.setBacks.last.Load() }
+
+// CompactTo moves the floor up to revision now, whatever the history is, and returns
+// when the rows below are deleted. The newest row always stays, so that the floor may
+// end one below revision. For tests and tools. Raw keys are compacted by Keys.CutTo.
+func (s *Store) CompactTo(ctx context.Context, revision int64) error {
+	return s.compact.request(ctx, revision)
+}
+
+// CompactionBehind returns for how long rows have stayed that are older than the history, because
+// compaction fails, does not keep up, or somebody still reads them; 0: compaction is not behind.
+func (s *Store) CompactionBehind() time.Duration { return s.compact.behind.now() }
+
+// MaxValueBytes bounds the value of a change.
+func (s *Store) MaxValueBytes() int { return s.o.MaxValueBytes }
+
+// Keep holds on to view, so that later pages of a list are read from memory. The
+// oldest kept view of a resource goes when there are more than Options.Snapshots, and
+// all go that fall below the floor.
+func (s *Store) Keep(view View) {
+	if v, ok := view.(*stateView); ok {
+		v.values.state.keepView(v)
+	}
+}
+
+// Fetched yields entries in their order, with those that are away as they are in the log. It reads ahead
+// of who asks for few by a few, and by more as it goes on. The last pair may be an error: ErrCompacted if
+// a value was replaced and compacted meanwhile.
+func (s *Store) Fetched(ctx context.Context, entries iter.Seq[*Entry]) iter.Seq2[*Entry, error] {
+	return s.values.fetched(ctx, entries)
+}
+
+// Keys returns the face for raw keys. That of a Store of objects refuses transactions.
+func (s *Store) Keys() *Keys { return &s.keys }
 
 // Healthy returns nil, or why the database cannot be used now. Reads that do not ask
 // for the most recent state go on from memory meanwhile.
@@ -180,6 +223,32 @@ func (s *Store) connect() {
 	k := &s.keys
 	k.shared, k.state, k.cache, k.values, k.hints, k.heads = s.shared, &s.state, &s.cache, v, &s.hints, h
 	k.setBacks, k.commits, k.compact = sb, c, &s.compact
+}
+
+// useObjects makes s a Store of objects.
+func (s *Store) useObjects() {
+	s.tail.face, s.commits.face, s.compact.face = &s.objects, &s.objects, &s.objects
+	s.keys.refused = fmt.Errorf("%w: objects are written one by one", changelog.ErrKind)
+	s.limits = limits{isFull: changelog.Full, polled: math.MaxInt}
+	s.values.newEntry = s.objects.newEntry
+}
+
+// useKeys makes s a Store of raw keys. Their history stays until CutTo, none of it is kept beside the log, and what their
+// values take in memory has a bound of its own.
+func (s *Store) useKeys() {
+	s.tail.face, s.commits.face, s.compact.face = &s.keys, &s.keys, &s.keys
+	s.objects.refused = fmt.Errorf("%w: raw keys are written by transactions", changelog.ErrKind)
+	s.ids = ids{sub: changelog.SubBits, empty: changelog.LastID(firstRevision)}
+	s.limits = limits{
+		isFull:    func(rows []changelog.Row, limit int) bool { return len(rows) >= limit },
+		resident:  s.o.CacheBytes,
+		polled:    pollBytes,
+		firstPoll: pages.Pager{N: rawFirst, Weight: pollBytes},
+	}
+	s.values.newEntry = rawEntry
+	s.o.History, s.o.Retention, s.o.StateBytes = -1, nil, 0
+	s.compact.fit.emptied = true
+	s.compact.sweep() // what the process before left
 }
 
 func (s *Store) start() {
