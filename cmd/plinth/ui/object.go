@@ -13,8 +13,9 @@ import (
 	"github.com/plinth-io/plinth/cmd/plinth/past"
 )
 
-// subject is the object that a page is about, for the head that all its pages share.
+// subject is the object that a visit is about, for the pages of it and the head that they share.
 type subject struct {
+	*visit
 	Kind      past.Kind
 	Resource  string // deployments.apps
 	Namespace string
@@ -63,7 +64,7 @@ func (v *visit) newSubject(tab string) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &subject{Kind: t.Kind, Resource: t.Kind.Name(), Namespace: t.Namespace, Name: t.Name, Tab: tab,
+	return &subject{visit: v, Kind: t.Kind, Resource: t.Kind.Name(), Namespace: t.Namespace, Name: t.Name, Tab: tab,
 		Secret: t.Kind.Name() == "secrets", Reveal: v.param("reveal") == "1", CanScale: v.conn.canScale(t.Kind)}, nil
 }
 
@@ -138,23 +139,19 @@ type condition struct {
 }
 
 // object shows what an object is.
-func (v *visit) object() error {
-	s, err := v.subject("yaml")
-	if err != nil {
-		return err
-	}
-	b := &objectPage{subject: s, Managed: v.param("managed") == "1", Conditions: conditionsOf(s.Object), Done: doneTexts[v.param("done")]}
-	text, err := v.text(s.Object, b.Managed, s.Reveal)
+func (s *subject) object() error {
+	b := &objectPage{subject: s, Managed: s.param("managed") == "1", Conditions: conditionsOf(s.Object), Done: doneTexts[s.param("done")]}
+	text, err := yamlOf(s.Object, b.Managed, s.Reveal)
 	if err != nil {
 		return err
 	}
 	b.Lines = linesOf(text)
-	return v.show("object.html", page{Title: s.title(), Nav: s.Resource, Body: b})
+	return s.show("object.html", page{Title: s.title(), Nav: s.Resource, Body: b})
 }
 
-// text is an object as the page shows it: without managed fields unless they are asked for, and with the values of
+// yamlOf is an object as the page shows it: without managed fields unless they are asked for, and with the values of
 // Secrets masked.
-func (v *visit) text(o *unstructured.Unstructured, managed, reveal bool) ([]byte, error) {
+func yamlOf(o *unstructured.Unstructured, managed, reveal bool) ([]byte, error) {
 	if !reveal {
 		o = newMask().object(o)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -79,34 +78,30 @@ const (
 )
 
 // timeline shows the versions of an object.
-func (v *visit) timeline() error {
-	s, err := v.pastSubject("timeline")
-	if err != nil {
-		return err
-	}
-	b := &timelinePage{subject: s, Status: v.param("status") == "1"}
+func (s *subject) timeline() error {
+	b := &timelinePage{subject: s, Status: s.param("status") == "1"}
 	code := 0
-	if err := v.fillTimeline(b); err != nil {
+	if err := b.fill(); err != nil {
 		e := explain(err)
 		b.Fault, code = &e, e.Code
 	}
-	return v.show("timeline.html", page{Title: s.title() + " · timeline", Nav: s.Resource, Code: code, Body: b})
+	return s.show("timeline.html", page{Title: s.title() + " · timeline", Nav: s.Resource, Code: code, Body: b})
 }
 
-func (v *visit) fillTimeline(b *timelinePage) error {
-	chosen, err := v.chosen(b.target())
+func (b *timelinePage) fill() error {
+	chosen, err := b.chosen()
 	if err != nil {
 		return err
 	}
-	if v.r.Header.Get("X-Part") == "" {
-		if err := v.addVersions(b, chosen); err != nil {
+	if b.r.Header.Get("X-Part") == "" {
+		if err := b.addVersions(chosen); err != nil {
 			return err
 		}
 		if len(b.Versions) > 0 && chosen.IsNow() {
 			chosen = past.Moment{Revision: b.Versions[0].Revision}
 		}
 	}
-	if b.Chosen, err = v.shownVersion(b, chosen); err != nil {
+	if b.Chosen, err = b.shownVersion(chosen); err != nil {
 		return err
 	}
 	for i := range b.Versions {
@@ -114,22 +109,22 @@ func (v *visit) fillTimeline(b *timelinePage) error {
 		r.Chosen = b.Chosen != nil && b.Chosen.Revision <= r.Revision && b.Chosen.Revision >= r.oldest
 		r.Base = b.Chosen != nil && r.Revision == b.Chosen.From
 	}
-	if v.param("done") != "" && b.Chosen != nil {
-		b.Done = whatWasDone(b, v.param("more"))
+	if b.param("done") != "" && b.Chosen != nil {
+		b.Done = b.whatWasDone(b.param("more"))
 	}
 	return nil
 }
 
 // chosen is the moment of the version that is shown in full: that of the address, that of the page, or now.
-func (v *visit) chosen(t past.Target) (past.Moment, error) {
-	if rv := v.param("rv"); rv != "" {
+func (s *subject) chosen() (past.Moment, error) {
+	if rv := s.param("rv"); rv != "" {
 		m, err := revisionOf("rv", rv)
 		return m, err
 	}
-	if v.at.Back == 0 {
-		return v.at, nil
+	if s.at.Back == 0 {
+		return s.at, nil
 	}
-	version, err := v.past.History.MustBeAt(v.ctx(), t, v.at)
+	version, err := s.past.History.MustBeAt(s.ctx(), s.target(), s.at)
 	if err != nil {
 		return past.Moment{}, err
 	}
@@ -146,53 +141,53 @@ func revisionOf(name, text string) (past.Moment, error) {
 }
 
 // addVersions reads the rows of the list: the newest, or those until a revision.
-func (v *visit) addVersions(b *timelinePage, chosen past.Moment) error {
-	q, err := v.versionsQuery(b)
+func (b *timelinePage) addVersions(chosen past.Moment) error {
+	q, err := b.versionsQuery()
 	if err != nil {
 		return err
 	}
-	if err := v.readVersions(b, q); err != nil {
+	if err := b.readVersions(q); err != nil {
 		return err
 	}
-	b.Kept = v.past.History.Kept()
+	b.Kept = b.past.History.Kept()
 	if n := len(b.Versions); n > 0 && chosen.Revision > 0 && chosen.Revision < b.Versions[n-1].oldest && b.Older > 0 {
 		// It is on another page.
 		b.Versions, b.Until, b.Older = nil, chosen.Revision, 0
-		if err := v.readVersions(b, past.Query{}.ToObject(b.target()).Bound(historyv1.FieldUntil, chosen)); err != nil {
+		if err := b.readVersions(past.Query{}.ToObject(b.target()).Bound(historyv1.FieldUntil, chosen)); err != nil {
 			return err
 		}
 	}
 	n := len(b.Versions)
 	if n == 0 {
-		return v.noVersions(b)
+		return b.noVersions()
 	}
 	b.Cut = b.Older == 0 && b.Versions[n-1].Action != historyv1.Created
 	for i := range b.Versions {
 		b.Versions[i].X = placeIn(n-1-i, n)
 	}
-	return v.addTouched(b)
+	return b.addTouched()
 }
 
-func (v *visit) versionsQuery(b *timelinePage) (past.Query, error) {
+func (b *timelinePage) versionsQuery() (past.Query, error) {
 	q := past.Query{}.ToObject(b.target())
-	if until := v.param("until"); until != "" {
+	if until := b.param("until"); until != "" {
 		m, err := revisionOf("until", until)
 		b.Until = m.Revision
 		return q.Bound(historyv1.FieldUntil, m), err
 	}
-	if v.at.Back > 0 {
-		m, err := v.chosen(b.target())
+	if b.at.Back > 0 {
+		m, err := b.chosen()
 		return q.Bound(historyv1.FieldUntil, m), err
 	}
-	return q.Bound(historyv1.FieldUntil, v.at), nil
+	return q.Bound(historyv1.FieldUntil, b.at), nil
 }
 
 // noVersions says why there are none.
-func (v *visit) noVersions(b *timelinePage) error {
-	if err := v.past.History.MayGet(v.ctx(), b.target()); err != nil {
+func (b *timelinePage) noVersions() error {
+	if err := b.past.History.MayGet(b.ctx(), b.target()); err != nil {
 		return problem(http.StatusForbidden, "%v", err)
 	}
-	if b.Gone && v.at.IsNow() && b.Until == 0 {
+	if b.Gone && b.at.IsNow() && b.Until == 0 {
 		return problem(http.StatusNotFound, "%s is not there, and no change of it is kept.", b.target())
 	}
 	return nil
@@ -207,9 +202,9 @@ func placeIn(i, n int) string {
 }
 
 // readVersions makes rows of changes. Changes of the status that follow each other are one row, unless each is asked for.
-func (v *visit) readVersions(b *timelinePage, q past.Query) error {
+func (b *timelinePage) readVersions(q past.Query) error {
 	read := 0
-	for change, err := range v.past.History.Changes(v.ctx(), q) {
+	for change, err := range b.past.History.Changes(b.ctx(), q) {
 		if err != nil {
 			return err
 		}
@@ -222,7 +217,7 @@ func (v *visit) readVersions(b *timelinePage, q past.Query) error {
 				b.Older = change.Revision
 				return nil
 			}
-			row := timelineRow{changeRow: v.changeRow(change.Description), maker: makerOf(change.Description), oldest: change.Revision, Size: 5}
+			row := timelineRow{changeRow: b.changeRow(change.Description), maker: makerOf(change.Description), oldest: change.Revision, Size: 5}
 			if folded {
 				row.Times, row.Size = 1, 3
 			}
@@ -234,7 +229,7 @@ func (v *visit) readVersions(b *timelinePage, q past.Query) error {
 }
 
 // addTouched adds to the rows what fields they changed.
-func (v *visit) addTouched(b *timelinePage) error {
+func (b *timelinePage) addTouched() error {
 	byRevision := map[int64]*timelineRow{}
 	for i := range b.Versions {
 		if r := &b.Versions[i]; r.Action == historyv1.Changed && r.Times == 0 {
@@ -250,7 +245,7 @@ func (v *visit) addTouched(b *timelinePage) error {
 	if !b.Status {
 		q = q.Without(historyv1.FieldSubresource, "status")
 	}
-	for version, err := range v.past.History.Versions(v.ctx(), q) {
+	for version, err := range b.past.History.Versions(b.ctx(), q) {
 		if err != nil {
 			return err
 		}
@@ -272,50 +267,11 @@ func (r *timelineRow) addTouched(version *historyv1.Version) {
 	r.Size = 5 + min(4, len(version.Touched)/2)
 }
 
-// shortOf is the end of a field's name: image of spec.template.spec.containers[name="web"].image, and what has the value
-// of a variable before it: env[name="LOG"].value.
-func shortOf(field string) string {
-	for _, of := range []string{"metadata.annotations.", "metadata.labels.", "data.", "stringData.", "binaryData."} {
-		if strings.HasPrefix(field, of) {
-			return field[len(of):]
-		}
-	}
-	last, before := lastDot(field), 0
-	if last > 0 {
-		before = lastDot(field[:last-1])
-	}
-	if field[last:] == "value" {
-		return field[before:]
-	}
-	return field[last:]
-}
-
-// lastDot is where the last element of a field's name begins. Keys of items, in brackets, may have dots.
-func lastDot(field string) int {
-	begin, quoted, depth := 0, false, 0
-	for i := 0; i < len(field); i++ {
-		switch c := field[i]; {
-		case c == '\\' && quoted:
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '[':
-			depth++
-		case c == ']':
-			depth--
-		case c == '.' && depth == 0:
-			begin = i + 1
-		}
-	}
-	return begin
-}
-
 // shownVersion reads the version of an object at a moment, and what it is compared with. It is nil if there is none.
-func (v *visit) shownVersion(b *timelinePage, at past.Moment) (*shownVersion, error) {
+func (b *timelinePage) shownVersion(at past.Moment) (*shownVersion, error) {
 	q := past.Query{Limit: 1}.ToObject(b.target()).Bound(historyv1.FieldUntil, at)
 	var version *historyv1.Version
-	for found, err := range v.past.History.Versions(v.ctx(), q) {
+	for found, err := range b.past.History.Versions(b.ctx(), q) {
 		if err != nil {
 			return nil, err
 		}
@@ -324,27 +280,27 @@ func (v *visit) shownVersion(b *timelinePage, at past.Moment) (*shownVersion, er
 	if version == nil {
 		return nil, nil
 	}
-	s := &shownVersion{changeRow: v.changeRow(version.Description), maker: makerOf(version.Description), View: v.param("view")}
+	s := &shownVersion{changeRow: b.changeRow(version.Description), maker: makerOf(version.Description), View: b.param("view")}
 	s.Newest = b.Object != nil && b.Object.GetResourceVersion() == s.Rev()
-	if err := v.fillVersion(s, b.subject, version); err != nil {
+	if err := b.fillVersion(s, version); err != nil {
 		e := explain(err)
 		s.Fault = &e
 	}
 	return s, nil
 }
 
-func (v *visit) fillVersion(s *shownVersion, of *subject, version *historyv1.Version) error {
+func (b *timelinePage) fillVersion(s *shownVersion, version *historyv1.Version) error {
 	object, err := past.Object(version)
 	if err != nil {
 		return err
 	}
-	view := viewOf(of)
-	if s.From, err = v.from(); err != nil {
+	view := viewOf(b.subject)
+	if s.From, err = b.from(); err != nil {
 		return err
 	}
 	s.Alone = s.From == 0 && s.Action != historyv1.Changed
 	if !s.Alone {
-		if err := v.compareVersion(s, of, object, view); err != nil {
+		if err := b.compareVersion(s, object, view); err != nil {
 			return err
 		}
 	}
@@ -356,8 +312,8 @@ func (v *visit) fillVersion(s *shownVersion, of *subject, version *historyv1.Ver
 	return nil
 }
 
-func (v *visit) from() (int64, error) {
-	text := v.param("from")
+func (b *timelinePage) from() (int64, error) {
+	text := b.param("from")
 	if text == "" {
 		return 0, nil
 	}
@@ -366,12 +322,12 @@ func (v *visit) from() (int64, error) {
 }
 
 // compareVersion compares a version with the one before, or with the one that the address has; the older one comes first.
-func (v *visit) compareVersion(s *shownVersion, of *subject, object *unstructured.Unstructured, view past.View) error {
+func (b *timelinePage) compareVersion(s *shownVersion, object *unstructured.Unstructured, view past.View) error {
 	with := past.Moment{Revision: max(1, s.Revision-1)}
 	if s.From > 0 {
 		with.Revision = s.From
 	}
-	before, err := v.past.History.At(v.ctx(), of.target(), with)
+	before, err := b.past.History.At(b.ctx(), b.target(), with)
 	if apierrors.IsResourceExpired(err) || err == nil && before == nil && s.From == 0 {
 		s.Missing = true
 		return nil
@@ -396,7 +352,7 @@ func (v *visit) compareVersion(s *shownVersion, of *subject, object *unstructure
 }
 
 // whatWasDone says what the version that is shown has done, to those who have just done it on another page.
-func whatWasDone(b *timelinePage, more string) string {
+func (b *timelinePage) whatWasDone(more string) string {
 	c := b.Chosen
 	switch {
 	case c.Description.Manager == past.UndeleteManager && c.Action == historyv1.Created:
