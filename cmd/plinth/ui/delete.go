@@ -103,7 +103,7 @@ func (v *visit) removed(uid string) error {
 	}
 	s := &subject{visit: v, Kind: t.Kind, Resource: t.Kind.Name(), Namespace: t.Namespace, Name: t.Name, Tab: "delete", Gone: true}
 	b := &deletePage{subject: s, Done: true}
-	o, err := v.objectAt(t, past.Moment{})
+	o, err := s.objectAt(past.Moment{})
 	switch {
 	case err == nil && string(o.GetUID()) == uid:
 		s.Object, s.Gone, b.Ending, b.Finalizers = o, false, o.GetDeletionTimestamp() != nil, o.GetFinalizers()

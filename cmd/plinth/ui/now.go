@@ -171,52 +171,60 @@ func (v *visit) liveNow() error {
 	}
 	ctx, stop := context.WithCancel(v.ctx())
 	defer stop()
-	come, end := make(chan historyv1.Change, liveBatch), make(chan error, 1)
+	feed := changeFeed{visit: v, come: make(chan historyv1.Change, liveBatch), end: make(chan error, 1)}
 	history := v.conn.client.Again().History
 	go func() {
-		end <- history.Follow(ctx, f.query(), after, func(_ *unstructured.Unstructured, change historyv1.Change) error {
+		feed.end <- history.Follow(ctx, f.query(), after, func(_ *unstructured.Unstructured, change historyv1.Change) error {
 			if !f.wants(change) {
 				return nil
 			}
 			select {
-			case come <- change:
+			case feed.come <- change:
 				return nil
 			case <-ctx.Done():
 				return ctx.Err()
 			}
 		})
 	}()
-	s := v.stream()
-	err, ended := v.sendChanges(ctx, s, come, end)
+	feed.out = v.stream()
+	err, ended := feed.send(ctx)
 	if stop(); !ended {
-		<-end
+		<-feed.end
 	}
 	if err == nil || ctx.Err() != nil && v.ctx().Err() != nil {
 		return nil
 	}
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-		return s.send("again", "", "this is too old to go on from")
+		return feed.out.send("again", "", "this is too old to go on from")
 	}
-	return s.send("fault", "", explain(err))
+	return feed.out.send("fault", "", explain(err))
 }
 
-// sendChanges sends what comes. ended says that the goroutine that follows has.
-func (v *visit) sendChanges(ctx context.Context, s *stream, come <-chan historyv1.Change, end <-chan error) (err error, ended bool) {
+// changeFeed passes on to a browser what one goroutine follows.
+type changeFeed struct {
+	*visit
+	come chan historyv1.Change
+	end  chan error // of the goroutine
+	out  *stream
+}
+
+// send sends what comes. ended says that the goroutine that follows has.
+func (f *changeFeed) send(ctx context.Context) (err error, ended bool) {
 	look := time.NewTicker(liveLooks)
 	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil, false
-		case err := <-end:
+		case err := <-f.end:
 			return err, true
 		case <-look.C:
-			if v.conn.awake(v.ctx()) != nil || s.write(": still here\n\n") != nil {
+			if f.conn.awake(f.ctx()) != nil || f.out.write(": still here\n\n") != nil {
 				return nil, false
 			}
-		case change := <-come:
-			rows := v.batch(ctx, change, come)
-			if s.send("changes", revision(rows[len(rows)-1].Revision), rows) != nil {
+		case change := <-f.come:
+			rows := f.batch(ctx, change)
+			if f.out.send("changes", revision(rows[len(rows)-1].Revision), rows) != nil {
 				return nil, false
 			}
 		}
@@ -224,13 +232,13 @@ func (v *visit) sendChanges(ctx context.Context, s *stream, come <-chan historyv
 }
 
 // batch gathers what comes shortly after a change.
-func (v *visit) batch(ctx context.Context, change historyv1.Change, come <-chan historyv1.Change) []liveChange {
-	rows := []liveChange{v.changeRow(change.Description).live()}
+func (f *changeFeed) batch(ctx context.Context, change historyv1.Change) []liveChange {
+	rows := []liveChange{f.changeRow(change.Description).live()}
 	enough := time.After(liveWaits)
 	for len(rows) < liveBatch {
 		select {
-		case change = <-come:
-			rows = append(rows, v.changeRow(change.Description).live())
+		case change = <-f.come:
+			rows = append(rows, f.changeRow(change.Description).live())
 		case <-enough:
 			return rows
 		case <-ctx.Done():
