@@ -37,7 +37,7 @@ type condition struct {
 func newCondition(s *Server, self func() status.Replica, event func(context.Context, alarms.Change) error) *condition {
 	c := &condition{
 		config: &s.config, database: &s.database, maintenance: &s.maintenance, certificates: &s.certificates, checks: s.checks,
-		self: self, size: metrics.NewDatabase(s.store.Size),
+		self: self, size: metrics.NewDatabase(s.store.Source().Size),
 	}
 	var unreadable deciding.Teller
 	facts := func() alarms.Facts {

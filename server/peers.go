@@ -24,7 +24,7 @@ func (s *Server) preparePeers() {
 // peerAddress is where other servers tell this one that they have written: where it listens, or is said to be
 // found; empty if the database tells it.
 func (s *Server) peerAddress() string {
-	if !s.store.Polls() {
+	if !s.store.Others().Polls() {
 		return ""
 	}
 	ip := s.config.AdvertiseAddress

@@ -170,3 +170,14 @@ func (au *authors) addAuthors(ctx context.Context, missing []changelog.Author) (
 	}
 	return nil
 }
+
+func (au *authors) boundedAppend(d time.Duration, b *batch) (a changelog.Appended, err error) {
+	err = au.within(d, func(ctx context.Context) (err error) {
+		if err := au.identify(ctx, b); err != nil {
+			return err
+		}
+		a, err = au.log.Append(ctx, b.changes)
+		return err
+	})
+	return a, err
+}

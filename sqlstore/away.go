@@ -54,9 +54,6 @@ func sizeOfClass(class int) int {
 	return (class - shift*sizeSteps) << shift
 }
 
-// isAway says that e, which may be nil, has no value in memory.
-func (e *Entry) isAway() bool { return e != nil && e.form != nil && e.form.away }
-
 // withoutValue returns what stays in memory of e, whose value is in the log.
 func (e *Entry) withoutValue() *Entry {
 	return &Entry{
@@ -95,13 +92,6 @@ func (v *values) fetch(ctx context.Context, entries []*Entry) error {
 		entries[i] = v.open(ctx, &changelog.Row{Key: e.Key, Revision: e.Revision, CreateRevision: e.CreateRevision, At: e.At, Value: value})
 	}
 	return nil
-}
-
-// Fetched yields entries in their order, with those that are away as they are in the log. It reads ahead
-// of who asks for few by a few, and by more as it goes on. The last pair may be an error: ErrCompacted if
-// a value was replaced and compacted meanwhile.
-func (s *Store) Fetched(ctx context.Context, entries iter.Seq[*Entry]) iter.Seq2[*Entry, error] {
-	return s.values.fetched(ctx, entries)
 }
 
 func (v *values) fetched(ctx context.Context, entries iter.Seq[*Entry]) iter.Seq2[*Entry, error] {

@@ -24,6 +24,20 @@ type batch struct {
 	known   int64
 }
 
+// face is what objects and raw keys do each in their own way. Code that both share calls it, and never asks which of them
+// it is inside; what differs in numbers only is in ids and limits. useObjects and useKeys set all of it, when a Store is made.
+type face interface {
+	// write runs b's transaction. The committer calls it.
+	write(b *batch) error
+	// prepare sets b.updates, what the state lacks of b, which was written, and what b's callers are to be told. The tail
+	// calls it, and calls it again if the state is read anew before it has b.
+	prepare(b *batch)
+	// answer tells b's callers. The tail calls it after prepare.
+	answer(b *batch)
+	// compactTo deletes what a floor at a revision makes superfluous. The compactor calls it.
+	compactTo(revision int64) error
+}
+
 // pipe takes batches from the committer to the tail, and back.
 type pipe struct {
 	appended chan *batch // closed by the committer at its end
@@ -52,33 +66,6 @@ func (p *pending) bytes() int {
 		return p.transaction.Bytes
 	}
 	return len(p.change.Value)
-}
-
-// take is step 3: it moves what fits from the queue to b, if a batch is due. A second change of a key waits for
-// the next batch, and so do those behind it for the same key.
-func (c *committer) take(b *batch) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, due := c.due(time.Now()); !due {
-		return
-	}
-	rest := c.queue[:0]
-	for i, p := range c.queue {
-		if i == 4*c.maxCount || !b.hasRoom(c, p) {
-			rest = append(rest, c.queue[i:]...)
-			break
-		}
-		if !b.add(p) {
-			rest = append(rest, p)
-		}
-	}
-	clear(c.queue[len(rest):])
-	c.queue = rest
-}
-
-func (b *batch) hasRoom(c *committer, p *pending) bool {
-	n := len(b.waiters)
-	return n == 0 || n < c.maxCount && b.bytes+p.bytes() <= c.maxBytes
 }
 
 func (b *batch) add(p *pending) bool {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
@@ -63,13 +65,25 @@ func (s *shared) boundedRows(after int64, limit int) (rows []changelog.Row, err 
 	return rows, err
 }
 
-func (au *authors) boundedAppend(d time.Duration, b *batch) (a changelog.Appended, err error) {
-	err = au.within(d, func(ctx context.Context) (err error) {
-		if err := au.identify(ctx, b); err != nil {
-			return err
-		}
-		a, err = au.log.Append(ctx, b.changes)
-		return err
-	})
-	return a, err
+// AppendBounds are durations of transactions in seconds.
+var AppendBounds = [...]float64{.001, .002, .004, .008, .016, .032, .064, .128, .256, .512, 1.024, 2.048, 4.096, 8.192}
+
+// counters are what parts of a Store count for Stats.
+type counters struct {
+	watchers, batches, changes, conflicts   atomic.Int64
+	appendNanos                             atomic.Int64
+	appends                                 [len(AppendBounds) + 1]atomic.Int64
+	headReads, watchReads, compactedDeleted atomic.Int64
+	headNanos, outages                      atomic.Int64
+	kept, trimmed, valueReads               atomic.Int64
+	keptBound                               atomic.Int64
+	setBacks, lostWrites                    atomic.Int64
+}
+
+func (c *counters) appended(changes int, took time.Duration) {
+	c.batches.Add(1)
+	c.changes.Add(int64(changes))
+	c.appendNanos.Add(int64(took))
+	i, _ := slices.BinarySearch(AppendBounds[:], took.Seconds())
+	c.appends[i].Add(1)
 }

@@ -150,6 +150,33 @@ func (c *committer) await(probeIn time.Duration, probe func() error) bool {
 	return true
 }
 
+// take is step 3: it moves what fits from the queue to b, if a batch is due. A second change of a key waits for
+// the next batch, and so do those behind it for the same key.
+func (c *committer) take(b *batch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, due := c.due(time.Now()); !due {
+		return
+	}
+	rest := c.queue[:0]
+	for i, p := range c.queue {
+		if i == 4*c.maxCount || !b.hasRoom(c, p) {
+			rest = append(rest, c.queue[i:]...)
+			break
+		}
+		if !b.add(p) {
+			rest = append(rest, p)
+		}
+	}
+	clear(c.queue[len(rest):])
+	c.queue = rest
+}
+
+func (b *batch) hasRoom(c *committer, p *pending) bool {
+	n := len(b.waiters)
+	return n == 0 || n < c.maxCount && b.bytes+p.bytes() <= c.maxBytes
+}
+
 // timeout is time.After, and never for 0.
 func timeout(d time.Duration) <-chan time.Time {
 	if d <= 0 {

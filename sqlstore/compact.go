@@ -98,13 +98,6 @@ func (c *compactor) sweep() {
 	}
 }
 
-// CompactTo moves the floor up to revision now, whatever the history is, and returns
-// when the rows below are deleted. The newest row always stays, so that the floor may
-// end one below revision. For tests and tools. Raw keys are compacted by Keys.CutTo.
-func (s *Store) CompactTo(ctx context.Context, revision int64) error {
-	return s.compact.request(ctx, revision)
-}
-
 func (c *compactor) request(ctx context.Context, revision int64) error {
 	r := compactRequest{revision, make(chan error, 1)}
 	select {
@@ -159,10 +152,6 @@ func (c *compactor) logCompaction(err error) {
 		*since = time.Time{}
 	}
 }
-
-// CompactionBehind returns for how long rows have stayed that are older than the history, because
-// compaction fails, does not keep up, or somebody still reads them; 0: compaction is not behind.
-func (s *Store) CompactionBehind() time.Duration { return s.compact.behind.now() }
 
 // compactHistory compacts what is older than the history; a negative one is for ever.
 func (c *compactor) compactHistory(history time.Duration) error {
@@ -261,4 +250,22 @@ func (c *compactor) pause(d time.Duration) (closing bool) {
 	case <-c.stop:
 		return true
 	}
+}
+
+// newestIn is RevisionAt between two revisions, the lower of which is old enough. Times never decrease
+// with revisions, so it searches by halves.
+func (s *shared) newestIn(ctx context.Context, low, high, moment int64) (int64, error) {
+	for low < high {
+		middle := low + (high-low+1)/2
+		found, at, err := s.log.Time(ctx, middle)
+		switch {
+		case err != nil:
+			return 0, err
+		case found == 0 || found > high || at > moment:
+			high = middle - 1
+		default:
+			low = found
+		}
+	}
+	return low, nil
 }

@@ -63,7 +63,7 @@
 // under the write lock; all rows of one have one revision (SubBits), become visible at once and
 // come to a Watcher in one Poll. Each has a version and maybe a lease. All keys are in memory, and
 // as many of their values as Options.CacheBytes allows (cache.go). History stays until CutTo. What objects and raw
-// keys do each in their own way, a face does (face.go), which the parts that both share call.
+// keys do each in their own way, a face does (batch.go), which the parts that both share call.
 //
 // # Memory
 //

@@ -2,8 +2,6 @@ package sqlstore
 
 import (
 	"sync/atomic"
-
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Entry is one key's value at one revision, as readers see it. It is immutable and
@@ -19,15 +17,6 @@ type Entry struct {
 	memo atomic.Pointer[memo]
 }
 
-// values makes entries of rows, and gets the values that are not in memory. It has no state of its own.
-type values struct {
-	*shared
-	state    *state
-	cache    *cache
-	newEntry func(*changelog.Row) *Entry // makes the entry that readers see of a row
-	polls    chan struct{}               // has a token for each Poll that reads from the log
-}
-
 // size returns how many bytes e's value has.
 func (e *Entry) size() int {
 	if e.form == nil {
@@ -35,6 +24,32 @@ func (e *Entry) size() int {
 	}
 	return len(e.Value) + int(e.form.size.Load())
 }
+
+// form is how the log holds an entry's value, if not as it is, and what a raw key's entry has
+// beside that.
+type form struct {
+	sealed *sealed      // of an unreadable entry, else nil
+	away   bool         // the value is only in the log
+	size   atomic.Int64 // of a value that is not in Entry.Value; 0 until it was read
+	tenure *tenure      // of a raw key, else nil
+}
+
+// sealed is what an unreadable entry has in the place of a value.
+type sealed struct {
+	stored  []byte // nil if the value was to be read from the log, which failed
+	err     error  // why it is unreadable
+	damaged bool   // for ever
+	tried   atomic.Int64
+}
+
+// isSealed says that e is unreadable.
+func (e *Entry) isSealed() bool { return e.form != nil && e.form.sealed != nil }
+
+// isDamaged says that e is unreadable and stays so.
+func (e *Entry) isDamaged() bool { return e.isSealed() && e.form.sealed.damaged }
+
+// isAway says that e, which may be nil, has no value in memory.
+func (e *Entry) isAway() bool { return e != nil && e.form != nil && e.form.away }
 
 // With returns a copy of e with another revision and value.
 func (e *Entry) With(revision int64, value []byte) *Entry {
@@ -46,16 +61,6 @@ func (e *Entry) With(revision int64, value []byte) *Entry {
 		Value:          value,
 		form:           e.form,
 	}
-}
-
-// Ends returns the change that deletes the key of e, with last as its last state. The stored
-// form of an unreadable entry stays as it is.
-func (e *Entry) Ends(last []byte) Change {
-	c := Change{Key: e.Key, Expect: e.Revision, Delete: true, Value: last}
-	if e.Unreadable() != nil {
-		c.Value, c.stored, c.form = nil, e.form.sealed.stored, e.form
-	}
-	return c
 }
 
 // memo is one derived form of an entry; an entry has few, so a list is enough.

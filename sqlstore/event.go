@@ -31,6 +31,10 @@ func (ev *Event) left() *Entry {
 	return ev.Entry
 }
 
+// eventOverhead is what an event costs beside its objects' bytes: Event, Entry, key,
+// places in queues, and a little for what is derived from the entry.
+const eventOverhead = 400
+
 // tookBytes is what an event takes for each attribute that is watched.
 const tookBytes = 72
 

@@ -92,18 +92,15 @@ func (v *evictor) add(r *resource, e *Entry, n int) {
 	}
 }
 
-// SetRoom lets the state of objects take about so many bytes from now on, but not more than Options.StateBytes. What
-// is counted are keys and values; with what readers derive of these, entries may take more than was planned.
-func (s *Store) SetRoom(bytes int) {
-	st := &s.state
+// bounded says that values may leave memory.
+func (st *state) bounded() bool { return st.evictor.limit > 0 }
+
+func (st *state) setRoom(bytes int) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.evictor.room = min(bytes, st.evictor.limit)
 	st.evictor.check()
 }
-
-// bounded says that values may leave memory.
-func (st *state) bounded() bool { return st.evictor.limit > 0 }
 
 // runEvictor takes values out of memory when there may be too much, until stop is closed.
 func (st *state) runEvictor(stop <-chan struct{}) {

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,10 +64,6 @@ func (h *health) look() {
 	h.report()
 	h.mu.Unlock()
 }
-
-// Healthy returns nil, or why the database cannot be used now. Reads that do not ask
-// for the most recent state go on from memory meanwhile.
-func (s *Store) Healthy() error { return s.health.healthy() }
 
 func (h *health) healthy() error {
 	if err := h.log.Condition(); err != nil {
@@ -151,4 +148,11 @@ func (h *health) probeIn() time.Duration {
 		return 0
 	}
 	return probeEvery
+}
+
+func (h *health) outages() []Outage {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.report()
+	return slices.Clone(h.outage.past)
 }

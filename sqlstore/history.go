@@ -101,21 +101,3 @@ func (s *Store) Reach(ctx context.Context, prefix string) (r Reach, err error) {
 func (s *Store) RevisionAt(ctx context.Context, moment int64) (int64, error) {
 	return s.newestIn(ctx, 0, s.Revision(), moment)
 }
-
-// newestIn is RevisionAt between two revisions, the lower of which is old enough. Times never decrease
-// with revisions, so it searches by halves.
-func (s *shared) newestIn(ctx context.Context, low, high, moment int64) (int64, error) {
-	for low < high {
-		middle := low + (high-low+1)/2
-		found, at, err := s.log.Time(ctx, middle)
-		switch {
-		case err != nil:
-			return 0, err
-		case found == 0 || found > high || at > moment:
-			high = middle - 1
-		default:
-			low = found
-		}
-	}
-	return low, nil
-}

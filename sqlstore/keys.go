@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
-	"github.com/plinth-io/plinth/sqlstore/pages"
 )
 
 const (
@@ -36,27 +35,6 @@ type Keys struct {
 	refused error // why nobody may use this face; nil: it is that of the Store
 	written int64 // newest id of transactions; owned by the committer's goroutine
 }
-
-// useKeys makes s a Store of raw keys. Their history stays until CutTo, none of it is kept beside the log, and what their
-// values take in memory has a bound of its own.
-func (s *Store) useKeys() {
-	s.tail.face, s.commits.face, s.compact.face = &s.keys, &s.keys, &s.keys
-	s.objects.refused = fmt.Errorf("%w: raw keys are written by transactions", changelog.ErrKind)
-	s.ids = ids{sub: changelog.SubBits, empty: changelog.LastID(firstRevision)}
-	s.limits = limits{
-		isFull:    func(rows []changelog.Row, limit int) bool { return len(rows) >= limit },
-		resident:  s.o.CacheBytes,
-		polled:    pollBytes,
-		firstPoll: pages.Pager{N: rawFirst, Weight: pollBytes},
-	}
-	s.values.newEntry = rawEntry
-	s.o.History, s.o.Retention, s.o.StateBytes = -1, nil, 0
-	s.compact.fit.emptied = true
-	s.compact.sweep() // what the process before left
-}
-
-// Keys returns the face for raw keys. That of a Store of objects refuses transactions.
-func (s *Store) Keys() *Keys { return &s.keys }
 
 // Values returns the values of raw keys' entries, in their order: from memory, or from the log
 // those that are not there. ErrCompacted if one is in neither.

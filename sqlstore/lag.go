@@ -17,12 +17,6 @@ func (l *lag) begins() { l.since.CompareAndSwap(0, time.Now().UnixNano()) }
 
 func (l *lag) ends() { l.since.Store(0) }
 
-// Lag returns for how long reads have lacked what other processes wrote, as far as this one knows: 0 if
-// nothing is missing.
-func (s *Store) Lag() time.Duration {
-	return s.lag.now()
-}
-
 func (l *lag) now() time.Duration {
 	since := l.since.Load()
 	if since == 0 {

@@ -52,21 +52,6 @@ func lendBytes(stateBytes int) int {
 	return max(stateBytes/lendPart, leastLent)
 }
 
-// Borrow waits until who may read so many bytes into memory, and returns a function that says that they are not
-// needed any more, to be called once. A request for more than one may have gets what one may have. ErrBusy if
-// that takes too long, or the error of ctx.
-func (s *Store) Borrow(ctx context.Context, who string, bytes int) (giveBack func(), err error) {
-	bytes, err = s.lender.take(ctx, who, bytes)
-	if err != nil {
-		return nil, err
-	}
-	uncount := s.state.countLent(bytes)
-	return func() {
-		uncount()
-		s.lender.put(who, bytes)
-	}, nil
-}
-
 // countLent lets bytes count against the bound of the state until uncount is called.
 func (st *state) countLent(bytes int) (uncount func()) {
 	v := &st.evictor

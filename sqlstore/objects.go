@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
@@ -22,14 +21,6 @@ type objects struct {
 	compact  *compactor
 
 	refused error // why nobody may use this face; nil: it is that of the Store
-}
-
-// useObjects makes s a Store of objects.
-func (s *Store) useObjects() {
-	s.tail.face, s.commits.face, s.compact.face = &s.objects, &s.objects, &s.objects
-	s.keys.refused = fmt.Errorf("%w: objects are written one by one", changelog.ErrKind)
-	s.limits = limits{isFull: changelog.Full, polled: math.MaxInt}
-	s.values.newEntry = s.objects.newEntry
 }
 
 // Commit appends one change and returns the entry it made, when that is durable and
@@ -77,6 +68,56 @@ func (ob *objects) abandon(ctx context.Context, p *pending) (*Entry, error) {
 		return nil, fmt.Errorf("commit %s: %w", key, err)
 	}
 	return p.result()
+}
+
+// checkChange refuses what can be refused without the database.
+func (ob *objects) checkChange(c *Change) error {
+	if ob.refused != nil {
+		return fmt.Errorf("commit %s: %w", c.Key, ob.refused)
+	}
+	// A key that nobody may write, and that is in the database, can be taken out of it.
+	if err := ob.checkKey(c.Key); err != nil && !(c.Delete && ob.state.newest(c.Key) != nil) {
+		return fmt.Errorf("commit: %w", err)
+	}
+	switch {
+	case c.Delete && c.Expect == 0:
+		return fmt.Errorf("commit %s: a delete must say what it deletes", c.Key)
+	case len(c.Value) > ob.o.MaxValueBytes:
+		return fmt.Errorf("commit %s of %d bytes: %w", c.Key, len(c.Value), ErrTooLarge)
+	}
+	return ob.checkExpect(c)
+}
+
+func (ob *objects) checkKey(key string) error {
+	if len(key) > changelog.MaxKeyBytes {
+		return fmt.Errorf("%w: it has %d bytes, and at most %d are possible", changelog.ErrKey, len(key), changelog.MaxKeyBytes)
+	}
+	return ob.o.Format.CheckKey(key)
+}
+
+// checkRoom refuses changes that take space when there is hardly any.
+func (ob *objects) checkRoom(ctx context.Context, c *Change) error {
+	err := ob.log.Condition()
+	if !errors.Is(err, changelog.ErrFull) || ob.o.Format.Frees(c.Delete, c.Value) || isUrgent(ctx) {
+		return nil
+	}
+	return fmt.Errorf("commit %s: nothing was written: %w", c.Key, err)
+}
+
+// checkExpect finds most conflicts without a transaction: revisions of a key only
+// grow, so an expectation that the state has already gone past cannot hold in the log.
+func (ob *objects) checkExpect(c *Change) error {
+	if c.Expect == 0 {
+		return nil // a delete may be on its way
+	}
+	ob.state.mu.RLock()
+	current, applied := ob.state.get(c.Key), ob.state.applied.Load()
+	ob.state.mu.RUnlock()
+	if c.Expect > applied || current != nil && current.Revision == c.Expect {
+		return nil
+	}
+	ob.stats.conflicts.Add(1)
+	return &ConflictError{Key: c.Key, Expect: c.Expect, Current: current}
 }
 
 // End deletes the key of an entry, unless it has been changed or deleted since:

@@ -28,14 +28,6 @@ type Outage struct {
 	Err          error     // of its beginning
 }
 
-// Outages returns the last ones, newest last.
-func (s *Store) Outages() []Outage {
-	s.health.mu.Lock()
-	defer s.health.mu.Unlock()
-	s.health.report()
-	return slices.Clone(s.health.outage.past)
-}
-
 // outage logs when the database is lost and when it is back, and the same of the room on
 // its disk, once each. It is guarded by health.mu.
 type outage struct {

@@ -55,7 +55,7 @@ func waitFor(t *testing.T, what string, is func() bool) {
 
 func pastRows(t *testing.T, s *Store) int64 {
 	t.Helper()
-	size, err := s.Size(t.Context())
+	size, err := s.Source().Size(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestPastBound(t *testing.T) {
 	var size changelog.Size
 	waitFor(t, "the bound", func() bool {
 		var err error
-		if size, err = s.Size(t.Context()); err != nil {
+		if size, err = s.Source().Size(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		return size.Rows <= 3 && size.PastData > 0 && size.PastData <= most

@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"context"
 	"errors"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Retry runs try, a read-modify-write of key, until its commit meets no conflict, as
@@ -54,4 +56,38 @@ func (s *Store) Confirm(ctx context.Context, current *Entry) (*Entry, error) {
 		return nil, &ConflictError{Key: current.Key, Expect: current.Revision, Current: now}
 	}
 	return current, nil
+}
+
+// Refresh is Confirm, but for an object that would be stored in another way now: Refresh
+// stores it anew.
+func (s *Store) Refresh(ctx context.Context, current *Entry) (*Entry, error) {
+	stale, err := s.Outdated(ctx, current)
+	if err != nil {
+		return nil, err
+	}
+	if !stale {
+		return s.Confirm(ctx, current)
+	}
+	return s.Commit(ctx, Change{Key: current.Key, Expect: current.Revision, Value: s.values.hide(current)})
+}
+
+// Outdated tells whether Refresh would store e anew. It looks into the log only for a value that was transformed.
+func (s *Store) Outdated(ctx context.Context, e *Entry) (bool, error) {
+	t := s.o.Transformer
+	switch {
+	case t == nil:
+		return false, nil
+	case e.form == nil:
+		stored, err := t.ToStorage(ctx, e.Key, []byte("{}"))
+		if err != nil {
+			return false, &Unreadable{e.Key, e.Revision, err}
+		}
+		return s.values.isTransformed(stored), nil
+	}
+	rows, err := s.log.State(ctx, e.Key, changelog.After(e.Key), e.Revision, 1)
+	if err != nil || len(rows) == 0 || rows[0].Revision != e.Revision {
+		return false, nil // Confirm finds out
+	}
+	_, stale, err := t.FromStorage(ctx, e.Key, rows[0].Value)
+	return stale || err != nil, nil
 }

@@ -86,9 +86,6 @@ type setBacks struct {
 	last  atomic.Pointer[SetBack]
 }
 
-// LastSetBack tells when the database was set back under this Store for the last time; nil: never.
-func (s *Store) LastSetBack() *SetBack { return s.setBacks.last.Load() }
-
 // mayBeLost says that b was written before the database was set back.
 func (sb *setBacks) mayBeLost(b *batch) bool { return b.appended.Head < sb.above }
 

@@ -347,7 +347,7 @@ func TestOtherCluster(t *testing.T) {
 			if marks, err := s.log.Marks(ctx); err != nil || marks["setback"] != "" || s.LastSetBack() != nil {
 				t.Errorf("the database of another cluster was changed: %v, %v", marks, err)
 			}
-			logtest.Exec(t, dsn, fmt.Sprintf("UPDATE meta SET value = '%s' WHERE name = 'cluster_id'", s.ClusterID()))
+			logtest.Exec(t, dsn, fmt.Sprintf("UPDATE meta SET value = '%s' WHERE name = 'cluster_id'", s.Source().ClusterID()))
 			until(t, "the right database is served", func() bool { _, err := s.Sync(ctx); return err == nil && s.Healthy() == nil })
 			if lostOf(s.LastSetBack())[lost.Revision] != lost.Key {
 				t.Errorf("lost is %v", lostOf(s.LastSetBack()))

@@ -62,15 +62,6 @@ func (n *snapshot) covers(revision int64) bool {
 	return n.from <= revision && revision <= n.through
 }
 
-// Keep holds on to view, so that later pages of a list are read from memory. The
-// oldest kept view of a resource goes when there are more than Options.Snapshots, and
-// all go that fall below the floor.
-func (s *Store) Keep(view View) {
-	if v, ok := view.(*stateView); ok {
-		v.values.state.keepView(v)
-	}
-}
-
 func (st *state) unchangedSince(name string, revision int64) bool {
 	st.mu.RLock()
 	defer st.mu.RUnlock()

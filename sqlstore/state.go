@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"sort"
 	"sync"
 	"sync/atomic"
 
@@ -14,6 +15,15 @@ import (
 // with the original; whichever is written first copies the nodes on the path. Reading
 // a copy that nobody writes needs no lock, whatever happens to the original.
 type entryMap = btree.Map[string, *Entry]
+
+// rank returns the number of keys below key. Nodes know their sizes, so that looking
+// up a position is as cheap as looking up a key.
+func rank(m *entryMap, key string) int {
+	return sort.Search(m.Len(), func(i int) bool {
+		k, _, _ := m.GetAt(i)
+		return k >= key
+	})
+}
 
 // state is everything that reads are served from. The tail is its only writer.
 type state struct {
@@ -288,9 +298,6 @@ type waiter struct {
 	revision int64
 	done     chan struct{}
 }
-
-// Wait returns when reads see revision. ErrFuture if ctx ends before.
-func (s *Store) Wait(ctx context.Context, revision int64) error { return s.state.wait(ctx, revision) }
 
 func (st *state) wait(ctx context.Context, revision int64) error {
 	w, err := st.waiter(revision)

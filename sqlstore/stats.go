@@ -2,8 +2,6 @@ package sqlstore
 
 import (
 	"errors"
-	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
@@ -43,28 +41,6 @@ type Stats struct {
 	Outages       int64                        // times that the database could not be used
 	SetBacks      int64                        // times that the database was found set back
 	LostWrites    int64                        // acknowledged writes that were gone then, as far as this process knew them
-}
-
-// AppendBounds are durations of transactions in seconds.
-var AppendBounds = [...]float64{.001, .002, .004, .008, .016, .032, .064, .128, .256, .512, 1.024, 2.048, 4.096, 8.192}
-
-type counters struct {
-	watchers, batches, changes, conflicts   atomic.Int64
-	appendNanos                             atomic.Int64
-	appends                                 [len(AppendBounds) + 1]atomic.Int64
-	headReads, watchReads, compactedDeleted atomic.Int64
-	headNanos, outages                      atomic.Int64
-	kept, trimmed, valueReads               atomic.Int64
-	keptBound                               atomic.Int64
-	setBacks, lostWrites                    atomic.Int64
-}
-
-func (c *counters) appended(changes int, took time.Duration) {
-	c.batches.Add(1)
-	c.changes.Add(int64(changes))
-	c.appendNanos.Add(int64(took))
-	i, _ := slices.BinarySearch(AppendBounds[:], took.Seconds())
-	c.appends[i].Add(1)
 }
 
 // Stats returns the figures of this moment.

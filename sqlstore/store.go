@@ -3,65 +3,17 @@ package sqlstore
 import (
 	"context"
 	"fmt"
-	"log/slog"
+	"iter"
+	"math"
 	"sync"
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/pages"
 )
 
 // closeGrace bounds how long Close waits for a database that does not answer.
 const closeGrace = 10 * time.Second
-
-// Options of a Store. Zero values are replaced by the defaults given.
-type Options struct {
-	// Format says what keys and values mean; Raw.
-	Format Format
-	// History is how long superseded revisions stay readable; 5 minutes. Negative: for ever.
-	History time.Duration
-	// Retention says which old versions of objects stay readable for longer, by Past; nil: none do.
-	Retention *changelog.Retention
-	// RetentionBytes bounds the keys and values of old versions that Retention keeps: beyond it those go that would
-	// go first anyway. 0: there is no bound. BoundByShare: see there.
-	RetentionBytes int64
-	// CompactEvery is the pause between two looks of the compactor; History/10 within [1s, 1m].
-	CompactEvery time.Duration
-	// WindowBytes bounds the recent events kept in memory for watches; 32 MiB.
-	WindowBytes int
-	// WindowAge is how long they are kept at least, within WindowBytes; 1 minute. They leave before they are twice as old.
-	WindowAge time.Duration
-	// CacheBytes bounds the values of raw keys in memory; 8 MiB. Their keys are all there.
-	CacheBytes int
-	// IndexBytes bounds the indexes in memory; 64 MiB. Negative: there are none.
-	IndexBytes int
-	// StateBytes bounds what the state of objects takes in memory: beyond it values are read from the log, and
-	// keys, revisions and indexes stay. 0: there is no bound.
-	StateBytes int
-	// MaxBatch and MaxBatchBytes bound one transaction; 512 changes, 4 MiB.
-	MaxBatch      int
-	MaxBatchBytes int
-	// MaxValueBytes bounds one value; 3 MiB, as kube-apiserver bounds a request's body.
-	MaxValueBytes int
-	// Snapshots is how many past states of one resource are kept for paginated lists; 8.
-	Snapshots int
-	// QueryTimeout bounds one query for the head or for rows to catch up with; 5 seconds.
-	// A database that takes longer counts as unavailable.
-	QueryTimeout time.Duration
-	// AppendTimeout bounds one transaction until its COMMIT is sent; 15 seconds, so that a
-	// lock which another replica holds for a while is not taken for a database that hangs.
-	AppendTimeout time.Duration
-	// Transformer changes values on their way into the log and back; nil: none does. See
-	// Entry.Unreadable for values that cannot be read.
-	Transformer Transformer
-	// Check says what is wrong with the value of a row that comes from the log, as readers would see it but for
-	// Format.Show; nil: nothing is. What is wrong is damaged (ErrUndecodable), and its entry unreadable. Changes of this
-	// process are not checked. The errors go to clients and into the log, so they must not have a part of the value.
-	Check func(key string, value []byte) error
-	// Author is that of changes whose context does not say where they come from.
-	Author changelog.Author
-	// Log gets what an operator should know; nil: nothing.
-	Log *slog.Logger
-}
 
 // Store serves the keys of one Log. Its methods are safe for concurrent use. Each of its parts has its own fields, and
 // pointers to the parts that it needs.
@@ -77,7 +29,7 @@ type Store struct {
 	witness  witness
 	health   health
 	authors  authors
-	others   others
+	others   Others
 	values   *values // with its address Current would be too long to be inlined, and would allocate each view
 	heads    headReader
 	loader   loader
@@ -100,6 +52,100 @@ func (s *Store) Revision() int64 { return s.state.applied.Load() }
 
 // Floor returns the compacted revision as far as this Store knows it.
 func (s *Store) Floor() int64 { return s.state.floor.Load() }
+
+// Sync waits until reads see everything that was committed by any process before the
+// call, and returns the revision they see. ErrUnavailable if the database cannot tell.
+func (s *Store) Sync(ctx context.Context) (int64, error) { return s.heads.sync(ctx) }
+
+// LastSetBack tells when the database was set back under this Store for the last time; nil: never.
+func (s *Store) LastSetBack() *SetBack { return s.setBacks.last.Load() }
+
+// CompactTo moves the floor up to revision now, whatever the history is, and returns
+// when the rows below are deleted. The newest row always stays, so that the floor may
+// end one below revision. For tests and tools. Raw keys are compacted by Keys.CutTo.
+func (s *Store) CompactTo(ctx context.Context, revision int64) error {
+	return s.compact.request(ctx, revision)
+}
+
+// CompactionBehind returns for how long rows have stayed that are older than the history, because
+// compaction fails, does not keep up, or somebody still reads them; 0: compaction is not behind.
+func (s *Store) CompactionBehind() time.Duration { return s.compact.behind.now() }
+
+// MaxValueBytes bounds the value of a change.
+func (s *Store) MaxValueBytes() int { return s.o.MaxValueBytes }
+
+// Keep holds on to view, so that later pages of a list are read from memory. The
+// oldest kept view of a resource goes when there are more than Options.Snapshots, and
+// all go that fall below the floor.
+func (s *Store) Keep(view View) {
+	if v, ok := view.(*stateView); ok {
+		v.values.state.keepView(v)
+	}
+}
+
+// Fetched yields entries in their order, with those that are away as they are in the log. It reads ahead
+// of who asks for few by a few, and by more as it goes on. The last pair may be an error: ErrCompacted if
+// a value was replaced and compacted meanwhile.
+func (s *Store) Fetched(ctx context.Context, entries iter.Seq[*Entry]) iter.Seq2[*Entry, error] {
+	return s.values.fetched(ctx, entries)
+}
+
+// Keys returns the face for raw keys. That of a Store of objects refuses transactions.
+func (s *Store) Keys() *Keys { return &s.keys }
+
+// Healthy returns nil, or why the database cannot be used now. Reads that do not ask
+// for the most recent state go on from memory meanwhile.
+func (s *Store) Healthy() error { return s.health.healthy() }
+
+// Outages returns the last times in which the database could not be used, newest last.
+func (s *Store) Outages() []Outage { return s.health.outages() }
+
+// Lag returns for how long reads have lacked what other processes wrote, as far as this one knows: 0 if
+// nothing is missing.
+func (s *Store) Lag() time.Duration { return s.lag.now() }
+
+// Wait returns when reads see revision. ErrFuture if ctx ends before.
+func (s *Store) Wait(ctx context.Context, revision int64) error { return s.state.wait(ctx, revision) }
+
+// Hurry makes no change wait from now on, because the process is about to end.
+func (s *Store) Hurry() { s.commits.hurry() }
+
+// SetRoom lets the state of objects take about so many bytes from now on, but not more than Options.StateBytes. What
+// is counted are keys and values; with what readers derive of these, entries may take more than was planned.
+func (s *Store) SetRoom(bytes int) { s.state.setRoom(bytes) }
+
+// Unreadable returns the objects whose keys begin with prefix, all of one resource, that cannot be read; nil if all
+// can. Those that could not be decrypted are tried again. A value that has left memory counts as readable
+// until it is read. Where nothing is unreadable, this costs no lock.
+func (s *Store) Unreadable(prefix string) *UnreadableError { return s.values.unreadable(prefix) }
+
+// Damaged returns how many objects are damaged, as far as this process has read them since they were. It is at least 1
+// while the database has answered of late that it is damaged.
+func (s *Store) Damaged() int {
+	damaged := int(s.state.damaged.Load())
+	if s.health.saysDamaged() {
+		return max(damaged, 1)
+	}
+	return damaged
+}
+
+// Borrow waits until who may read so many bytes into memory, and returns a function that says that they are not
+// needed any more, to be called once. A request for more than one may have gets what one may have. ErrBusy if
+// that takes too long, or the error of ctx.
+func (s *Store) Borrow(ctx context.Context, who string, bytes int) (giveBack func(), err error) {
+	bytes, err = s.lender.take(ctx, who, bytes)
+	if err != nil {
+		return nil, err
+	}
+	uncount := s.state.countLent(bytes)
+	return func() {
+		uncount()
+		s.lender.put(who, bytes)
+	}, nil
+}
+
+// Others returns what other processes tell the Store, and the Store them.
+func (s *Store) Others() *Others { return &s.others }
 
 // Open reads the whole state of log and starts the Store's goroutines. The Store owns
 // log from then on and closes it; if Open fails, log is still the caller's.
@@ -179,6 +225,32 @@ func (s *Store) connect() {
 	k.setBacks, k.commits, k.compact = sb, c, &s.compact
 }
 
+// useObjects makes s a Store of objects.
+func (s *Store) useObjects() {
+	s.tail.face, s.commits.face, s.compact.face = &s.objects, &s.objects, &s.objects
+	s.keys.refused = fmt.Errorf("%w: objects are written one by one", changelog.ErrKind)
+	s.limits = limits{isFull: changelog.Full, polled: math.MaxInt}
+	s.values.newEntry = s.objects.newEntry
+}
+
+// useKeys makes s a Store of raw keys. Their history stays until CutTo, none of it is kept beside the log, and what their
+// values take in memory has a bound of its own.
+func (s *Store) useKeys() {
+	s.tail.face, s.commits.face, s.compact.face = &s.keys, &s.keys, &s.keys
+	s.objects.refused = fmt.Errorf("%w: raw keys are written by transactions", changelog.ErrKind)
+	s.ids = ids{sub: changelog.SubBits, empty: changelog.LastID(firstRevision)}
+	s.limits = limits{
+		isFull:    func(rows []changelog.Row, limit int) bool { return len(rows) >= limit },
+		resident:  s.o.CacheBytes,
+		polled:    pollBytes,
+		firstPoll: pages.Pager{N: rawFirst, Weight: pollBytes},
+	}
+	s.values.newEntry = rawEntry
+	s.o.History, s.o.Retention, s.o.StateBytes = -1, nil, 0
+	s.compact.fit.emptied = true
+	s.compact.sweep() // what the process before left
+}
+
 func (s *Store) start() {
 	s.wg.Go(s.tail.run)
 	s.wg.Go(s.heads.run)
@@ -209,41 +281,19 @@ func (s *Store) Close() error {
 	return s.closeErr
 }
 
-func (o Options) withDefaults() Options {
-	orInt := func(v *int, d int) {
-		if *v <= 0 {
-			*v = d
-		}
-	}
-	if o.Format == nil {
-		o.Format = Raw{}
-	}
-	if o.History == 0 {
-		o.History = 5 * time.Minute
-	}
-	if o.CompactEvery <= 0 {
-		o.CompactEvery = min(max(o.History/10, time.Second), time.Minute)
-	}
-	orInt(&o.WindowBytes, 32<<20)
-	if o.WindowAge <= 0 {
-		o.WindowAge = time.Minute
-	}
-	orInt(&o.CacheBytes, 8<<20)
-	if o.IndexBytes == 0 {
-		o.IndexBytes = 64 << 20
-	}
-	orInt(&o.MaxBatch, 512)
-	orInt(&o.MaxBatchBytes, 4<<20)
-	orInt(&o.MaxValueBytes, 3<<20)
-	orInt(&o.Snapshots, 8)
-	if o.QueryTimeout <= 0 {
-		o.QueryTimeout = 5 * time.Second
-	}
-	if o.AppendTimeout <= 0 {
-		o.AppendTimeout = 15 * time.Second
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	return o
-}
+// Source returns the log for those who read it as it is at one moment. Its Close does nothing: the Store
+// closes the log.
+func (s *Store) Source() changelog.Source { return source{s.log} }
+
+type source struct{ changelog.Log }
+
+func (source) Close() error { return nil }
+
+// Room is Log.Room: what is free where the database is.
+func (s *Store) Room() (free, size int64) { return s.log.Room() }
+
+// Condition is Log.Condition: what is known to be wrong without asking the database.
+func (s *Store) Condition() error { return s.log.Condition() }
+
+// Moved is CheckMoved for the log of the Store.
+func (s *Store) Moved(ctx context.Context) error { return changelog.CheckMoved(ctx, s.log) }

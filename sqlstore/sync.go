@@ -40,10 +40,6 @@ func (h *headReader) init() {
 	h.next = &headRead{done: make(chan struct{})}
 }
 
-// Sync waits until reads see everything that was committed by any process before the
-// call, and returns the revision they see. ErrUnavailable if the database cannot tell.
-func (s *Store) Sync(ctx context.Context) (int64, error) { return s.heads.sync(ctx) }
-
 func (h *headReader) sync(ctx context.Context) (int64, error) {
 	if h.log.Exclusive() && !h.hasUnknown() {
 		return h.state.applied.Load(), nil

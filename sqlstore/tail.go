@@ -31,7 +31,7 @@ type tail struct {
 	health   *health
 	loader   *loader
 	setBacks *setBacks
-	others   *others
+	others   *Others
 	face     face
 
 	done chan struct{} // closed when the last batch is applied

@@ -8,26 +8,6 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// Transaction is one transaction on raw keys.
-type Transaction struct {
-	// Leases that Run may ask about, put keys with, or revoke.
-	Leases []int64
-	// Bytes is about how much Run writes at most.
-	Bytes int
-	// Run decides what is written. It sees the newest state, under the write lock of the log,
-	// and what it has written itself. It may be called more than once, with different states,
-	// and only the last call counts. If it returns an error, nothing is written and the error is
-	// Do's. It must neither keep tx nor block.
-	Run func(tx *Tx) error
-}
-
-// Outcome is what became of a Transaction.
-type Outcome struct {
-	// Revision is that of the rows written, or, if none was written, of the state that Run saw.
-	Revision int64
-	Wrote    bool // rows, not only leases
-}
-
 // transactRows is how many rows of other processes a transaction reads under the write lock. If
 // there are more, the tail reads them first.
 const transactRows = 1000

@@ -4,20 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// Transformer changes values on their way into the log and back: encryption at rest. Its
-// methods are called by many goroutines at once and may ask another process for a key.
-type Transformer interface {
-	// ToStorage returns what the log holds of the value of key.
-	ToStorage(ctx context.Context, key string, value []byte) ([]byte, error)
-	// FromStorage returns the value of key from what the log holds of it. stale says that
-	// ToStorage would store it in another way now. An error that wraps ErrUndecodable will never be another.
-	FromStorage(ctx context.Context, key string, stored []byte) (value []byte, stale bool, err error)
+// values makes entries of rows, and gets the values that are not in memory. It has no state of its own.
+type values struct {
+	*shared
+	state    *state
+	cache    *cache
+	newEntry func(*changelog.Row) *Entry // makes the entry that readers see of a row
+	polls    chan struct{}               // has a token for each Poll that reads from the log
+}
+
+// entryOf returns the entry of a row that was read from the log: the one in the state
+// if it is still current, so that readers share it and what was derived from it.
+func (v *values) entryOf(ctx context.Context, row *changelog.Row) *Entry {
+	if e := v.readableNow(row.Key); e != nil && e.Revision == row.Revision && e.At == row.At {
+		v.cache.fill(e, row.Value)
+		return e
+	}
+	return v.open(ctx, row)
 }
 
 const (
@@ -31,29 +39,6 @@ const (
 	// loadTransform is the same for all pages of a full read.
 	loadTransform = 10 * time.Second
 )
-
-// form is how the log holds an entry's value, if not as it is, and what a raw key's entry has
-// beside that.
-type form struct {
-	sealed *sealed      // of an unreadable entry, else nil
-	away   bool         // the value is only in the log
-	size   atomic.Int64 // of a value that is not in Entry.Value; 0 until it was read
-	tenure *tenure      // of a raw key, else nil
-}
-
-// sealed is what an unreadable entry has in the place of a value.
-type sealed struct {
-	stored  []byte // nil if the value was to be read from the log, which failed
-	err     error  // why it is unreadable
-	damaged bool   // for ever
-	tried   atomic.Int64
-}
-
-// isSealed says that e is unreadable.
-func (e *Entry) isSealed() bool { return e.form != nil && e.form.sealed != nil }
-
-// isDamaged says that e is unreadable and stays so.
-func (e *Entry) isDamaged() bool { return e.isSealed() && e.form.sealed.damaged }
 
 // transformed is the form of all entries that can be read.
 var transformed form
@@ -150,38 +135,4 @@ func (v *values) swap(e, again *Entry) {
 	if v.state.swap(e, again) && again.isDamaged() {
 		v.tellOf([]*Entry{again})
 	}
-}
-
-// Refresh is Confirm, but for an object that would be stored in another way now: Refresh
-// stores it anew.
-func (s *Store) Refresh(ctx context.Context, current *Entry) (*Entry, error) {
-	stale, err := s.Outdated(ctx, current)
-	if err != nil {
-		return nil, err
-	}
-	if !stale {
-		return s.Confirm(ctx, current)
-	}
-	return s.Commit(ctx, Change{Key: current.Key, Expect: current.Revision, Value: s.values.hide(current)})
-}
-
-// Outdated tells whether Refresh would store e anew. It looks into the log only for a value that was transformed.
-func (s *Store) Outdated(ctx context.Context, e *Entry) (bool, error) {
-	t := s.o.Transformer
-	switch {
-	case t == nil:
-		return false, nil
-	case e.form == nil:
-		stored, err := t.ToStorage(ctx, e.Key, []byte("{}"))
-		if err != nil {
-			return false, &Unreadable{e.Key, e.Revision, err}
-		}
-		return s.values.isTransformed(stored), nil
-	}
-	rows, err := s.log.State(ctx, e.Key, changelog.After(e.Key), e.Revision, 1)
-	if err != nil || len(rows) == 0 || rows[0].Revision != e.Revision {
-		return false, nil // Confirm finds out
-	}
-	_, stale, err := t.FromStorage(ctx, e.Key, rows[0].Value)
-	return stale || err != nil, nil
 }

@@ -44,13 +44,11 @@ func (e *UnreadableError) note(entry *Entry) {
 	}
 }
 
-// Unreadable returns the objects whose keys begin with prefix, all of one resource, that cannot be read; nil if all
-// can. Those that could not be decrypted are tried again. A value that has left memory counts as readable
-// until it is read. Where nothing is unreadable, this costs no lock.
-func (s *Store) Unreadable(prefix string) *UnreadableError {
+// unreadable is Store.Unreadable.
+func (v *values) unreadable(prefix string) *UnreadableError {
 	var bad UnreadableError
-	for _, e := range s.state.sealedUnder(s.state.format.ResourceOf(prefix), prefix) {
-		if e = s.values.readable(e); e != nil {
+	for _, e := range v.state.sealedUnder(v.state.format.ResourceOf(prefix), prefix) {
+		if e = v.readable(e); e != nil {
 			bad.note(e)
 		}
 	}
@@ -58,16 +56,6 @@ func (s *Store) Unreadable(prefix string) *UnreadableError {
 		return nil
 	}
 	return &bad
-}
-
-// Damaged returns how many objects are damaged, as far as this process has read them since they were. It is at least 1
-// while the database has answered of late that it is damaged.
-func (s *Store) Damaged() int {
-	damaged := int(s.state.damaged.Load())
-	if s.health.saysDamaged() {
-		return max(damaged, 1)
-	}
-	return damaged
 }
 
 // Unreadable returns nil, or an *Unreadable. An unreadable entry has no Value.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"sort"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/pages"
@@ -188,15 +187,6 @@ func (v *values) visit(ctx context.Context, entries iter.Seq[*Entry], f func(*En
 
 func (v *stateView) Count(ctx context.Context, from, to string) (int64, error) {
 	return int64(rank(v.entries, to) - rank(v.entries, from)), nil
-}
-
-// rank returns the number of keys below key. Nodes know their sizes, so that looking
-// up a position is as cheap as looking up a key.
-func rank(m *entryMap, key string) int {
-	return sort.Search(m.Len(), func(i int) bool {
-		k, _, _ := m.GetAt(i)
-		return k >= key
-	})
 }
 
 func (v *stateView) Get(ctx context.Context, key string) (*Entry, error) {

@@ -44,10 +44,10 @@ func (c *committer) due(now time.Time) (wait time.Duration, due bool) {
 	return wait, false
 }
 
-// Hurry makes no change wait from now on, because the process is about to end.
-func (s *Store) Hurry() {
-	s.commits.mu.Lock()
-	s.commits.hurried = true
-	s.commits.mu.Unlock()
-	s.commits.signal()
+// hurry makes no change wait from now on.
+func (c *committer) hurry() {
+	c.mu.Lock()
+	c.hurried = true
+	c.mu.Unlock()
+	c.signal()
 }

@@ -287,13 +287,3 @@ func (w *Watcher) readSteps(ctx context.Context, until int64, limit *int) ([]cha
 		*limit *= 4
 	}
 }
-
-// entryOf returns the entry of a row that was read from the log: the one in the state
-// if it is still current, so that readers share it and what was derived from it.
-func (v *values) entryOf(ctx context.Context, row *changelog.Row) *Entry {
-	if e := v.readableNow(row.Key); e != nil && e.Revision == row.Revision && e.At == row.At {
-		v.cache.fill(e, row.Value)
-		return e
-	}
-	return v.open(ctx, row)
-}

@@ -8,10 +8,6 @@ import (
 	"time"
 )
 
-// eventOverhead is what an event costs beside its objects' bytes: Event, Entry, key,
-// places in queues, and a little for what is derived from the entry.
-const eventOverhead = 400
-
 // window bounds the events that all resources keep in memory. It belongs to state and
 // is guarded by its mutex.
 type window struct {

@@ -5,6 +5,7 @@ package logtest
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -208,3 +209,5 @@ func execMySQL(t testing.TB, dsn, query string) {
 		t.Fatalf("%s: %v", query, err)
 	}
 }
+
+func randomName() string { return strings.ToLower(rand.Text()[:12]) }

@@ -28,7 +28,7 @@ type maintenanceService struct {
 
 // Status describes this member.
 func (m maintenanceService) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.StatusResponse, error) {
-	size, err := m.s.store.Size(ctx)
+	size, err := m.s.store.Source().Size(ctx)
 	if err != nil {
 		return nil, toStatus(err)
 	}

@@ -162,7 +162,7 @@ func (f *figures) sizeNow() (changelog.Size, bool) {
 	if begun := time.Now(); begun.After(f.until) {
 		ctx, cancel := context.WithTimeout(context.Background(), sizeTimeout)
 		defer cancel()
-		size, err := f.s.store.Size(ctx)
+		size, err := f.s.store.Source().Size(ctx)
 		f.size, f.known = size, err == nil
 		f.until = time.Now().Add(max(sizeFresh, sizeShare*time.Since(begun)))
 	}

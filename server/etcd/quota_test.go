@@ -19,7 +19,7 @@ func TestQuota(t *testing.T) {
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
 		dsn := d.Fresh(t)
 		m := serveOn(t, dsn, false, Options{})
-		size, err := m.store.Size(t.Context())
+		size, err := m.store.Source().Size(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

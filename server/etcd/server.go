@@ -63,7 +63,7 @@ func New(store *sqlstore.Store, log changelog.Log, o Options) *Server {
 	s.metrics = newMetrics(s)
 	s.lessor.init(log.Exclusive())
 	s.renewals.init()
-	s.quota.init(s.o.QuotaBackendBytes, store.Size)
+	s.quota.init(s.o.QuotaBackendBytes, store.Source().Size)
 	s.snapshots.init()
 	return s
 }

@@ -121,7 +121,7 @@ func (p *Peers) Run(ctx context.Context) {
 			return
 		case <-tick.C:
 			p.tellAll(ctx)
-		case <-p.c.Store.Wrote():
+		case <-p.c.Store.Others().Wrote():
 			now := time.Now()
 			if now.Sub(wrote) > quiet {
 				p.tellAll(ctx)
@@ -216,7 +216,7 @@ func (p *Peers) Hear(query url.Values) error {
 	if len(from) > longestIdentity {
 		return fmt.Errorf("from: the identity of a server has at most %d bytes", longestIdentity)
 	}
-	p.c.Store.Told(revision)
+	p.c.Store.Others().Told(revision)
 	p.note(strings.Clone(from)) // without the rest of the query
 	p.judge(cluster.Others(p.c.Store, p.c.Identity))
 	return nil
@@ -255,7 +255,7 @@ func (p *Peers) judge(others []cluster.Other) {
 		p.c.Logger.Debug("whether all other servers tell this one when they write", "all", all, "others", len(others))
 	}
 	p.all = all
-	p.c.Store.AllTell(all)
+	p.c.Store.Others().AllTell(all)
 }
 
 // All tells whether all other servers tell this one when they write.

@@ -184,7 +184,7 @@ func (s *Source) alarms() []Alarm {
 
 func (s *Source) database(stats *sqlstore.Stats) Database {
 	d := Database{
-		Name: s.Database, ClusterID: s.Store.ClusterID(), Usable: stats.Usable,
+		Name: s.Database, ClusterID: s.Store.Source().ClusterID(), Usable: stats.Usable,
 		Revision: stats.Revision, Floor: stats.Floor, CompactionBehind: s.Store.CompactionBehind().Seconds(),
 	}
 	var current int64

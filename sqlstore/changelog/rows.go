@@ -1,5 +1,9 @@
 package changelog
 
+import (
+	"math"
+)
+
 // Row is one row of the log.
 type Row struct {
 	Revision       int64  // id
@@ -31,3 +35,41 @@ type Step struct {
 	// always known for revisions above the floor.
 	Prev *Row
 }
+
+// PageBytes bounds the values that Log.Rows and Log.State return at once: large rows may come after small ones, of which
+// many were asked for. The last row of a page may go beyond it.
+const PageBytes = 8 << 20
+
+// Full says that a page of rows, of which at most limit were asked for, ends because it is full: there may be more.
+func Full(rows []Row, limit int) bool { return len(rows) >= limit || Heavy(rows) }
+
+// Heavy says that the values of rows have PageBytes.
+func Heavy(rows []Row) bool {
+	bytes := 0
+	for i := range rows {
+		bytes += len(rows[i].Value)
+	}
+	return bytes >= PageBytes
+}
+
+// HistoryQuery asks for changes that are still there, in the log or kept beside it.
+type HistoryQuery struct {
+	From, To       string // of keys in [From, To); both empty: of all keys
+	After, Through int64  // of revisions with After < revision <= Through
+	Oldest         bool   // the oldest first; else the newest
+	Sizes          bool   // with the sizes of values
+	Limit          int    // most changes
+}
+
+// HistoryRow is a change with who has made it.
+type HistoryRow struct {
+	Row           // Author and Value are not set: see Store.OldEntries
+	Origin Origin // empty if it is not known
+	Size   int64  // bytes of the value as the log holds it, if they were asked for
+}
+
+// MostOldValues is how many values OldValues returns at once, at most.
+const MostOldValues = 500
+
+// Forever is a revision that no log reaches.
+const Forever = math.MaxInt64

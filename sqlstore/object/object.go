@@ -48,3 +48,9 @@ func (format) Plain(stored []byte) bool                  { return stored[0] == '
 func (format) Frees(deletes bool, value []byte) bool {
 	return deletes || bytes.Contains(value, []byte(`"deletionTimestamp":"`))
 }
+
+// Digest returns the digest of a log's objects, to be compared with that of a Store. t decrypts what is
+// encrypted; nil: nobody can.
+func Digest(ctx context.Context, z changelog.Frozen, t sqlstore.Transformer) (sqlstore.Digest, error) {
+	return sqlstore.DigestOf(ctx, z, format{}, t)
+}

@@ -29,32 +29,29 @@ type scalePage struct {
 }
 
 // scale shows how many replicas an object has, or sets how many.
-func (v *visit) scale() error {
-	s, err := v.presentSubject("scale")
-	if err != nil {
-		return err
-	}
+func (s *subject) scale() error {
 	if !s.CanScale {
 		return problem(http.StatusNotFound, "%s have no number of replicas.", s.Resource)
 	}
+	var err error
 	path := append(pathOf(s.Kind.In(s.Namespace, s.Name)), "scale")
 	var is autoscalingv1.Scale
-	if err := v.get(&is, nil, path...); err != nil {
+	if err := s.get(&is, nil, path...); err != nil {
 		return err
 	}
 	b := &scalePage{subject: s, Now: is.Spec.Replicas, Running: is.Status.Replicas, Want: strconv.Itoa(int(is.Spec.Replicas)), Version: is.ResourceVersion}
-	if v.r.Method == http.MethodPost {
-		b.Want, b.Version = strings.TrimSpace(v.r.PostFormValue("replicas")), v.r.PostFormValue("rv")
-		if err = v.setScale(&is, b, path); err == nil {
-			v.went(s, "", "done", "scaled")
+	if s.r.Method == http.MethodPost {
+		b.Want, b.Version = strings.TrimSpace(s.r.PostFormValue("replicas")), s.r.PostFormValue("rv")
+		if err = b.set(&is, path); err == nil {
+			s.went("", "done", "scaled")
 			return nil
 		}
 	}
-	return v.showForm("scale.html", "Scale", s, b, &b.Fault, err)
+	return s.showForm("scale.html", "Scale", b, &b.Fault, err)
 }
 
-// setScale writes the number of replicas, if the object is still as it was looked at.
-func (v *visit) setScale(is *autoscalingv1.Scale, b *scalePage, path []string) error {
+// set writes the number of replicas, if the object is still as it was looked at.
+func (b *scalePage) set(is *autoscalingv1.Scale, path []string) error {
 	n, err := strconv.ParseInt(b.Want, 10, 32)
 	if err != nil || n < 0 {
 		return problem(http.StatusUnprocessableEntity, "%q is no number of replicas.", b.Want)
@@ -64,18 +61,18 @@ func (v *visit) setScale(is *autoscalingv1.Scale, b *scalePage, path []string) e
 	if err != nil {
 		return err
 	}
-	request := v.conn.rest.Put().AbsPath(path...).SetHeader("Content-Type", "application/json").Param("fieldManager", userAgent)
-	return request.Body(body).Do(v.ctx()).Error()
+	request := b.conn.rest.Put().AbsPath(path...).SetHeader("Content-Type", "application/json").Param("fieldManager", userAgent)
+	return request.Body(body).Do(b.ctx()).Error()
 }
 
 // showForm shows a form of an object, with what went wrong.
-func (v *visit) showForm(name, title string, s *subject, body any, fault **explained, err error) error {
+func (s *subject) showForm(name, title string, body any, fault **explained, err error) error {
 	p := page{Title: title + " " + s.Name, Nav: s.Resource, Body: body}
 	if err != nil {
 		e := explain(err)
 		*fault, p.Code = &e, e.Code
 	}
-	return v.show(name, p)
+	return s.show(name, p)
 }
 
 // restartPage is the page on which the pods of an object are replaced.
@@ -92,14 +89,11 @@ type restartPage struct {
 const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
 // restart shows what a restart does, or does it.
-func (v *visit) restart() error {
-	s, err := v.presentSubject("restart")
-	if err != nil {
-		return err
-	}
+func (s *subject) restart() error {
 	if !s.CanRestart() {
 		return problem(http.StatusNotFound, "Only deployments, statefulsets and daemonsets can be restarted.")
 	}
+	var err error
 	b := &restartPage{subject: s, Version: s.Object.GetResourceVersion()}
 	b.Replicas, _, _ = unstructured.NestedInt64(s.Object.Object, "spec", "replicas")
 	if s.Resource == "daemonsets.apps" {
@@ -112,18 +106,18 @@ func (v *visit) restart() error {
 	}
 	before, _, _ := unstructured.NestedString(s.Object.Object, "spec", "template", "metadata", "annotations", restartedAt)
 	b.Before, _ = time.Parse(time.RFC3339, before)
-	if v.r.Method == http.MethodPost {
-		b.Version = v.r.PostFormValue("rv")
-		if err = v.doRestart(b); err == nil {
-			v.went(s, "", "done", "restarted")
+	if s.r.Method == http.MethodPost {
+		b.Version = s.r.PostFormValue("rv")
+		if err = b.do(); err == nil {
+			s.went("", "done", "restarted")
 			return nil
 		}
 	}
-	return v.showForm("restart.html", "Restart", s, b, &b.Fault, err)
+	return s.showForm("restart.html", "Restart", b, &b.Fault, err)
 }
 
-// doRestart writes the annotation, if the object is still as it was looked at.
-func (v *visit) doRestart(b *restartPage) error {
+// do writes the annotation, if the object is still as it was looked at.
+func (b *restartPage) do() error {
 	if b.Version == "" {
 		return problem(http.StatusBadRequest, "The form does not say which resourceVersion was looked at.")
 	}
@@ -136,6 +130,6 @@ func (v *visit) doRestart(b *restartPage) error {
 	if err != nil {
 		return err
 	}
-	request := v.conn.rest.Patch("application/merge-patch+json").AbsPath(pathOf(b.Kind.In(b.Namespace, b.Name))...)
-	return request.Param("fieldManager", userAgent).Body(patch).Do(v.ctx()).Error()
+	request := b.conn.rest.Patch("application/merge-patch+json").AbsPath(pathOf(b.Kind.In(b.Namespace, b.Name))...)
+	return request.Param("fieldManager", userAgent).Body(patch).Do(b.ctx()).Error()
 }

@@ -40,47 +40,43 @@ func (l blamedLine) Rev() string {
 const oldestAge = 5
 
 // blame shows who made each line of an object.
-func (v *visit) blame() error {
-	s, err := v.pastSubject("blame")
-	if err != nil {
-		return err
-	}
-	b := &blamePage{subject: s, Managed: v.param("managed") == "1"}
+func (s *subject) blame() error {
+	b := &blamePage{subject: s, Managed: s.param("managed") == "1"}
 	code := 0
-	if err := v.fillBlame(b); err != nil {
+	if err := b.fill(); err != nil {
 		e := asAnswer(explain(err), "There is nothing to blame")
 		b.Fault, code = &e, e.Code
 	}
-	return v.show("blame.html", page{Title: s.title() + " · blame", Nav: s.Resource, Code: code, Body: b})
+	return s.show("blame.html", page{Title: s.title() + " · blame", Nav: s.Resource, Code: code, Body: b})
 }
 
-func (v *visit) fillBlame(b *blamePage) error {
-	at, err := v.lastThere(b.subject)
+func (b *blamePage) fill() error {
+	at, err := b.lastThere()
 	if err != nil {
 		return err
 	}
 	view := viewOf(b.subject)
 	view.All = b.Managed
-	lines, err := v.past.History.Blame(v.ctx(), b.target(), at, view)
+	lines, err := b.past.History.Blame(b.ctx(), b.target(), at, view)
 	if err != nil {
 		return err
 	}
-	b.Lines = v.blamedLines(lines)
+	b.Lines = b.blamedLines(lines)
 	for _, l := range lines {
 		b.Older = b.Older || l.Older
 	}
 	if b.Older {
-		b.Kept = v.past.History.Kept()
+		b.Kept = b.past.History.Kept()
 	}
 	return nil
 }
 
 // lastThere is the moment of the page, or that before the deletion of an object that is gone.
-func (v *visit) lastThere(s *subject) (past.Moment, error) {
-	if !s.Gone || !v.at.IsNow() {
-		return v.at, nil
+func (s *subject) lastThere() (past.Moment, error) {
+	if !s.Gone || !s.at.IsNow() {
+		return s.at, nil
 	}
-	for change, err := range v.past.History.Changes(v.ctx(), past.Query{Limit: 1}.ToObject(s.target())) {
+	for change, err := range s.past.History.Changes(s.ctx(), past.Query{Limit: 1}.ToObject(s.target())) {
 		if err != nil {
 			return past.Moment{}, err
 		}
@@ -92,7 +88,7 @@ func (v *visit) lastThere(s *subject) (past.Moment, error) {
 }
 
 // blamedLines are the lines as the page shows them.
-func (v *visit) blamedLines(lines []past.Line) []blamedLine {
+func (b *blamePage) blamedLines(lines []past.Line) []blamedLine {
 	texts := make([]string, len(lines))
 	oldest, newest := int64(0), int64(0)
 	for i, l := range lines {
@@ -106,7 +102,7 @@ func (v *visit) blamedLines(lines []past.Line) []blamedLine {
 	all := make([]blamedLine, len(lines))
 	for i, l := range lines {
 		d := l.Change.Description
-		all[i] = blamedLine{textLine: shown[i], changeRow: v.changeRow(d), maker: makerOf(d), Older: l.Older,
+		all[i] = blamedLine{textLine: shown[i], changeRow: b.changeRow(d), maker: makerOf(d), Older: l.Older,
 			First: i == 0 || lines[i-1].Change != l.Change}
 		if newest > oldest {
 			all[i].Age = int(oldestAge * (newest - d.Revision) / (newest - oldest))

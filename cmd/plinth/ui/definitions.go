@@ -96,6 +96,7 @@ func (v *visit) definitionRow(d *apiextensionsv1.CustomResourceDefinition) defin
 
 // definitionPage is the documentation of a kind: its fields.
 type definitionPage struct {
+	*visit
 	Name, Kind, Group, Version string
 	Versions                   []versionRow
 	Scope, ShortNames          string
@@ -113,8 +114,8 @@ type pathStep struct{ Name, Path string }
 // definition shows the fields of a kind.
 func (v *visit) definition() error {
 	name := v.r.PathValue("name")
-	b := &definitionPage{Name: name}
-	schemas, err := v.schemasOf(b)
+	b := &definitionPage{visit: v, Name: name}
+	schemas, err := b.schemas()
 	p := page{Title: name + " · fields", Nav: "definitions", Body: b}
 	if err == nil {
 		err = b.fill(schemas, v.param("field"))
@@ -141,22 +142,22 @@ func (b *definitionPage) fill(schemas *schemaSource, field string) error {
 	return nil
 }
 
-// schemasOf finds the schema of a kind: in its definition, or in the document that the server has of itself.
-func (v *visit) schemasOf(b *definitionPage) (*schemaSource, error) {
-	all, err := v.allDefinitions()
+// schemas finds the schema of a kind: in its definition, or in the document that the server has of itself.
+func (b *definitionPage) schemas() (*schemaSource, error) {
+	all, err := b.allDefinitions()
 	if i := slices.IndexFunc(all, func(d apiextensionsv1.CustomResourceDefinition) bool { return d.Name == b.Name }); i >= 0 {
-		return v.ofDefinition(b, &all[i])
+		return b.ofDefinition(&all[i])
 	}
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
 	}
-	return v.ofDocument(b)
+	return b.ofDocument()
 }
 
-func (v *visit) ofDefinition(b *definitionPage, d *apiextensionsv1.CustomResourceDefinition) (*schemaSource, error) {
-	row := v.definitionRow(d)
+func (b *definitionPage) ofDefinition(d *apiextensionsv1.CustomResourceDefinition) (*schemaSource, error) {
+	row := b.definitionRow(d)
 	b.Custom, b.Kind, b.Group, b.Scope, b.ShortNames, b.Versions, b.Conditions = true, row.Kind, row.Group, row.Scope, row.ShortNames, row.Versions, row.Conditions
-	wanted := v.param("version")
+	wanted := b.param("version")
 	for _, version := range d.Spec.Versions {
 		if wanted != version.Name && (wanted != "" || !version.Storage) {
 			continue
@@ -172,8 +173,8 @@ func (v *visit) ofDefinition(b *definitionPage, d *apiextensionsv1.CustomResourc
 }
 
 // ofDocument reads the schema of a kind from /openapi/v3.
-func (v *visit) ofDocument(b *definitionPage) (*schemaSource, error) {
-	kind, err := v.past.Kinds.Find(b.Name)
+func (b *definitionPage) ofDocument() (*schemaSource, error) {
+	kind, err := b.past.Kinds.Find(b.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +192,7 @@ func (v *visit) ofDocument(b *definitionPage) (*schemaSource, error) {
 			Schemas map[string]*fieldSchema `json:"schemas"`
 		} `json:"components"`
 	}
-	if err := v.get(&document, nil, path...); err != nil {
+	if err := b.get(&document, nil, path...); err != nil {
 		return nil, fmt.Errorf("read the schema of %s: %w", b.Name, err)
 	}
 	for _, s := range document.Components.Schemas {

@@ -67,19 +67,19 @@ func (v *visit) remove() error {
 		Finalizers: s.Object.GetFinalizers(), Ending: s.Object.GetDeletionTimestamp() != nil}
 	if v.r.Method == http.MethodPost {
 		b.UID, b.Version, b.Policy = v.r.PostFormValue("uid"), v.r.PostFormValue("rv"), v.r.PostFormValue("policy")
-		if err = v.doRemove(b); err == nil {
-			v.went(s, "delete", "done", b.UID)
+		if err = b.do(); err == nil {
+			s.went("delete", "done", b.UID)
 			return nil
 		}
 	}
-	if err := v.addDependents(b); err != nil {
+	if err := b.addDependents(); err != nil {
 		return err
 	}
-	return v.showForm("delete.html", "Delete", s, b, &b.Fault, err)
+	return s.showForm("delete.html", "Delete", b, &b.Fault, err)
 }
 
-// doRemove deletes the object if it is the one, and the state of it, that was looked at.
-func (v *visit) doRemove(b *deletePage) error {
+// do deletes the object if it is the one, and the state of it, that was looked at.
+func (b *deletePage) do() error {
 	if b.UID == "" || b.Version == "" {
 		return problem(http.StatusBadRequest, "The form does not say which object was looked at.")
 	}
@@ -91,8 +91,8 @@ func (v *visit) doRemove(b *deletePage) error {
 	if err != nil {
 		return err
 	}
-	request := v.conn.rest.Delete().AbsPath(pathOf(b.Kind.In(b.Namespace, b.Name))...).SetHeader("Content-Type", "application/json")
-	return request.Body(body).Do(v.ctx()).Error()
+	request := b.conn.rest.Delete().AbsPath(pathOf(b.Kind.In(b.Namespace, b.Name))...).SetHeader("Content-Type", "application/json")
+	return request.Body(body).Do(b.ctx()).Error()
 }
 
 // removed shows what came of a deletion.
@@ -101,9 +101,9 @@ func (v *visit) removed(uid string) error {
 	if err != nil {
 		return err
 	}
-	s := &subject{Kind: t.Kind, Resource: t.Kind.Name(), Namespace: t.Namespace, Name: t.Name, Tab: "delete", Gone: true}
+	s := &subject{visit: v, Kind: t.Kind, Resource: t.Kind.Name(), Namespace: t.Namespace, Name: t.Name, Tab: "delete", Gone: true}
 	b := &deletePage{subject: s, Done: true}
-	o, err := v.objectAt(t, past.Moment{})
+	o, err := s.objectAt(past.Moment{})
 	switch {
 	case err == nil && string(o.GetUID()) == uid:
 		s.Object, s.Gone, b.Ending, b.Finalizers = o, false, o.GetDeletionTimestamp() != nil, o.GetFinalizers()
@@ -114,8 +114,8 @@ func (v *visit) removed(uid string) error {
 }
 
 // addDependents finds what would go with the object.
-func (v *visit) addDependents(b *deletePage) error {
-	f, err := v.family(b.subject)
+func (b *deletePage) addDependents() error {
+	f, err := b.family()
 	if err != nil {
 		return err
 	}
@@ -124,9 +124,9 @@ func (v *visit) addDependents(b *deletePage) error {
 	f.addChildren(b.Dependents, b.Object.GetUID(), map[types.UID]bool{b.Object.GetUID(): true})
 	b.Count = f.shown + b.Dependents.left()
 	b.Unread = f.unread
-	within, err := v.past.History.Within(v.ctx(), b.Kind.In(b.Namespace, b.Name))
+	within, err := b.past.History.Within(b.ctx(), b.Kind.In(b.Namespace, b.Name))
 	if err != nil { // no history
-		v.countWithin(b)
+		b.countWithin()
 		return nil
 	}
 	b.Within, b.WithinAll = groupWithin(within), len(within)
@@ -134,16 +134,16 @@ func (v *visit) addDependents(b *deletePage) error {
 }
 
 // countWithin counts what is in a namespace, or of a definition, by lists.
-func (v *visit) countWithin(b *deletePage) {
+func (b *deletePage) countWithin() {
 	var counts []insideCount
 	switch b.Resource {
 	case "namespaces":
-		counts = v.inside(b.Name)
+		counts = b.inside()
 	case definitionResource:
-		kinds, _ := v.conn.served()
+		kinds, _ := b.conn.served()
 		for _, k := range kinds {
 			if k.Name() == b.Name {
-				counts = append(counts, insideCount{b.Name, k.Kind.Kind, v.sweepKind(v.ctx(), k, "", 1).Total})
+				counts = append(counts, insideCount{b.Name, k.Kind.Kind, b.conn.sweepKind(b.ctx(), k, "", 1).Total})
 			}
 		}
 	}

@@ -37,23 +37,19 @@ func (b *editPage) Shown() string {
 }
 
 // edit shows the form, what the server would make of it, or writes it.
-func (v *visit) edit() error {
-	s, err := v.presentSubject("edit")
-	if err != nil {
-		return err
-	}
+func (s *subject) edit() error {
 	b := &editPage{subject: s, Hidden: s.Secret && !s.Reveal}
-	if v.r.Method == http.MethodGet || b.Hidden {
-		return v.showEdit(b, v.fillEdit(b))
+	if s.r.Method == http.MethodGet || b.Hidden {
+		return b.show(b.fill())
 	}
-	b.Text, b.Version = strings.ReplaceAll(v.r.PostForm.Get("text"), "\r\n", "\n"), cmp.Or(v.r.PostForm.Get("anew"), v.r.PostForm.Get("rv"))
-	if v.r.PostForm.Get("step") != "write" {
-		return v.showEdit(b, v.preview(b))
+	b.Text, b.Version = strings.ReplaceAll(s.r.PostForm.Get("text"), "\r\n", "\n"), cmp.Or(s.r.PostForm.Get("anew"), s.r.PostForm.Get("rv"))
+	if s.r.PostForm.Get("step") != "write" {
+		return b.show(b.preview())
 	}
-	if _, _, err := v.update(b, false); err != nil {
-		return v.showEdit(b, err)
+	if _, _, err := b.update(false); err != nil {
+		return b.show(err)
 	}
-	v.went(s, "", "done", "written")
+	s.went("", "done", "written")
 	return nil
 }
 
@@ -66,23 +62,23 @@ func (v *visit) presentSubject(tab string) (*subject, error) {
 }
 
 // went leads to a page of the object after a change.
-func (v *visit) went(s *subject, page string, more ...string) {
-	http.Redirect(v.w, v.r, v.objectLink(s.Resource, s.Namespace, s.Name, page, more...), http.StatusSeeOther)
+func (s *subject) went(page string, more ...string) {
+	http.Redirect(s.w, s.r, s.objectLink(s.Resource, s.Namespace, s.Name, page, more...), http.StatusSeeOther)
 }
 
-// fillEdit puts the object as it is into the form.
-func (v *visit) fillEdit(b *editPage) error {
+// fill puts the object as it is into the form.
+func (b *editPage) fill() error {
 	b.Version = b.Object.GetResourceVersion()
 	if b.Hidden {
 		return nil
 	}
-	text, err := v.text(b.Object, false, true)
+	text, err := yamlOf(b.Object, false, true)
 	b.Text = string(text)
 	return err
 }
 
-// showEdit shows the form, with what is wrong with it.
-func (v *visit) showEdit(b *editPage, err error) error {
+// show shows the form, with what is wrong with it.
+func (b *editPage) show(err error) error {
 	p := page{Title: "Edit " + b.Name, Nav: b.Resource, Body: b}
 	if err != nil {
 		e := explain(err)
@@ -91,22 +87,22 @@ func (v *visit) showEdit(b *editPage, err error) error {
 			b.Newer = b.Object.GetResourceVersion()
 		}
 	}
-	return v.show("edit.html", p)
+	return b.visit.show("edit.html", p)
 }
 
 // preview asks the server what it would make of the form, and compares that with what is there.
-func (v *visit) preview(b *editPage) error {
-	would, warnings, err := v.update(b, true)
+func (b *editPage) preview() error {
+	would, warnings, err := b.update(true)
 	if err != nil {
 		return err
 	}
-	old, err := v.text(b.Object, false, true)
+	old, err := yamlOf(b.Object, false, true)
 	if err != nil {
 		return err
 	}
 	// A dry run has the resourceVersion of before, and so has the comparison.
 	would.SetResourceVersion(b.Object.GetResourceVersion())
-	fresh, err := v.text(would, false, true)
+	fresh, err := yamlOf(would, false, true)
 	if err != nil {
 		return err
 	}
@@ -117,14 +113,14 @@ func (v *visit) preview(b *editPage) error {
 
 // update writes the form, or has the server try to. The server checks that it is about this object, and that it is
 // still as it was looked at.
-func (v *visit) update(b *editPage, try bool) (*unstructured.Unstructured, []string, error) {
+func (b *editPage) update(try bool) (*unstructured.Unstructured, []string, error) {
 	body, err := b.body()
 	if err != nil {
 		return nil, nil, err
 	}
-	request := v.conn.rest.Put().AbsPath(pathOf(b.Kind.In(b.Namespace, b.Name))...).SetHeader("Content-Type", "application/json").
+	request := b.conn.rest.Put().AbsPath(pathOf(b.Kind.In(b.Namespace, b.Name))...).SetHeader("Content-Type", "application/json").
 		Param("fieldManager", userAgent).Param("fieldValidation", "Strict").Body(body)
-	return sent(dryRun(request, try).Do(v.ctx()))
+	return sent(dryRun(request, try).Do(b.ctx()))
 }
 
 func dryRun(request *clientrest.Request, try bool) *clientrest.Request {

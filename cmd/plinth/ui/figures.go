@@ -3,6 +3,7 @@ package ui
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -45,15 +46,15 @@ var families = []string{
 
 // serverFigures answers with the figures of now.
 func (v *visit) serverFigures() error {
-	f, err := v.figures()
+	f, err := v.conn.figures(v.ctx())
 	if err != nil {
 		return err
 	}
 	return v.json(f)
 }
 
-func (v *visit) figures() (*figures, error) {
-	result := v.conn.rest.Get().AbsPath("metrics").SetHeader("Accept", "text/plain").Do(v.ctx())
+func (c *connection) figures(ctx context.Context) (*figures, error) {
+	result := c.rest.Get().AbsPath("metrics").SetHeader("Accept", "text/plain").Do(ctx)
 	if err := result.Error(); err != nil {
 		return nil, err
 	}

@@ -55,31 +55,28 @@ const (
 )
 
 // logs shows what a container has written.
-func (v *visit) logs() error {
-	s, err := v.subject("logs")
-	if err != nil {
-		return err
-	}
+func (s *subject) logs() error {
+	var err error
 	var pod corev1.Pod
 	if s.Resource != "pods" || !fromUnstructured(s.Object, &pod) {
 		return problem(http.StatusNotFound, "Only pods have logs.")
 	}
-	b := &logsPage{subject: s, Container: cmp.Or(v.param("container"), defaultContainer(&pod)), Previous: v.param("previous") == "1",
-		Follow: v.param("follow") == "1", Tail: v.tail(), Tails: []int{100, tailDefault, 1000, tailMost}}
+	b := &logsPage{subject: s, Container: cmp.Or(s.param("container"), defaultContainer(&pod)), Previous: s.param("previous") == "1",
+		Follow: s.param("follow") == "1", Tail: s.tail(), Tails: []int{100, tailDefault, 1000, tailMost}}
 	b.Containers = containersOf(&pod, b.Container)
 	switch {
-	case !v.at.IsNow():
-		return v.show("logs.html", page{Title: s.Name + " · logs", Nav: s.Resource, Body: b})
+	case !s.at.IsNow():
+		return s.show("logs.html", page{Title: s.Name + " · logs", Nav: s.Resource, Body: b})
 	case b.Follow && !b.Previous:
-		b.Live = v.link("live/logs/"+url.PathEscape(s.Namespace)+"/"+url.PathEscape(s.Name), "container", b.Container, "tail", strconv.Itoa(b.Tail))
+		b.Live = s.link("live/logs/"+url.PathEscape(s.Namespace)+"/"+url.PathEscape(s.Name), "container", b.Container, "tail", strconv.Itoa(b.Tail))
 	default:
-		b.Lines, b.Cut, err = v.logLines(s.Namespace, s.Name, b)
+		err = b.read()
 	}
 	if err != nil {
 		e := noLog(err)
 		b.Fault = &e
 	}
-	return v.show("logs.html", page{Title: s.Name + " · logs", Nav: s.Resource, Body: b})
+	return s.show("logs.html", page{Title: s.Name + " · logs", Nav: s.Resource, Body: b})
 }
 
 // noLog explains why there is no log, which often is about the node and not about the pod.
@@ -108,26 +105,27 @@ func (v *visit) logRequest(namespace, name, container string) *clientrest.Reques
 	return request
 }
 
-// logLines reads the end of a log.
-func (v *visit) logLines(namespace, name string, b *logsPage) (lines []string, cut bool, err error) {
-	request := v.logRequest(namespace, name, b.Container).Param("tailLines", strconv.Itoa(b.Tail))
+// read reads the end of the log.
+func (b *logsPage) read() error {
+	request := b.logRequest(b.Namespace, b.Name, b.Container).Param("tailLines", strconv.Itoa(b.Tail))
 	if b.Previous {
 		request = request.Param("previous", "true")
 	}
-	body, err := request.Stream(v.ctx())
+	body, err := request.Stream(b.ctx())
 	if err != nil {
-		return nil, false, err
+		return err
 	}
 	defer body.Close()
 	text, err := io.ReadAll(io.LimitReader(body, logBytes))
 	if len(text) == 0 {
-		return nil, false, err
+		return err
 	}
 	for _, line := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n") {
 		_, line := splitTime(line)
-		lines = append(lines, plainText(line))
+		b.Lines = append(b.Lines, plainText(line))
 	}
-	return lines, len(text) == logBytes, err
+	b.Cut = len(text) == logBytes
+	return err
 }
 
 // splitTime takes the time off a line.

@@ -17,6 +17,7 @@ import (
 
 // nowPage is the log of changes: the newest, and those that come.
 type nowPage struct {
+	*visit
 	Changes []changeRow
 	Live    string // address of the changes that come; empty if the page is of a span of the past
 	Day     string // address of the chart's figures
@@ -44,42 +45,43 @@ var verbs = []string{"create", "update", "patch", "delete", "deletecollection"}
 // now shows what happens.
 func (v *visit) now() error {
 	b := &nowPage{
-		Kind: v.param("kind"), User: v.param("user"), Verb: v.param("verb"), Since: v.param("since"), Until: v.param("until"),
+		visit: v,
+		Kind:  v.param("kind"), User: v.param("user"), Verb: v.param("verb"), Since: v.param("since"), Until: v.param("until"),
 		Status: v.param("status") == "1", Quiet: v.param("quiet") == "1", Verbs: verbs,
 	}
 	b.Span = b.Since != "" || b.Until != "" || v.atText != ""
 	p := page{Title: "What happens", Nav: "now", Body: b}
-	if err := v.fillNow(b); err != nil {
+	if err := b.fill(); err != nil {
 		e := explain(err)
 		b.Fault, p.Code = &e, e.Code
 	}
 	return v.show("now.html", p)
 }
 
-func (v *visit) fillNow(b *nowPage) error {
-	f, err := v.filter()
+func (b *nowPage) fill() error {
+	f, err := b.filter()
 	if err != nil {
 		return err
 	}
-	b.Day = v.withFilter("now/day", b)
+	b.Day = b.withFilter("now/day")
 	if !b.Span {
 		// What comes is followed from a revision up to which the list is complete.
-		_, head, err := v.past.History.Newest(v.ctx(), past.Query{Namespace: f.Namespace, Limit: 1})
+		_, head, err := b.past.History.Newest(b.ctx(), past.Query{Namespace: f.Namespace, Limit: 1})
 		if err != nil {
 			return err
 		}
-		b.Live = v.withFilter("live/now", b, "rv", head)
+		b.Live = b.withFilter("live/now", "rv", head)
 		if f.Until, err = past.ParseMoment("until", head, time.Now()); err != nil {
 			return err
 		}
 	}
-	changes, err := v.newest(f, nowRows)
+	changes, err := b.newest(f, nowRows)
 	if err != nil {
 		return err
 	}
-	b.Changes = v.changeRows(changes.all)
+	b.Changes = b.changeRows(changes.all)
 	if changes.more {
-		b.Older = v.withFilter("now", b, "since", b.Since, "until", revision(changes.all[len(changes.all)-1].Revision-1))
+		b.Older = b.withFilter("now", "since", b.Since, "until", revision(changes.all[len(changes.all)-1].Revision-1))
 		return nil
 	}
 	b.Kept = changes.kept
@@ -87,7 +89,7 @@ func (v *visit) fillNow(b *nowPage) error {
 }
 
 // withFilter is link with what the visitor has chosen.
-func (v *visit) withFilter(path string, b *nowPage, more ...string) string {
+func (b *nowPage) withFilter(path string, more ...string) string {
 	all := []string{"kind", b.Kind, "user", b.User, "verb", b.Verb}
 	if b.Status {
 		all = append(all, "status", "1")
@@ -95,7 +97,7 @@ func (v *visit) withFilter(path string, b *nowPage, more ...string) string {
 	if b.Quiet {
 		all = append(all, "quiet", "1")
 	}
-	return v.link(path, append(all, more...)...)
+	return b.link(path, append(all, more...)...)
 }
 
 // filter reads what a visitor has chosen.
@@ -138,11 +140,10 @@ type liveChange struct {
 	Link      string `json:"link"`
 }
 
-func (v *visit) liveChange(c historyv1.Change) liveChange {
-	row := v.changeRow(c.Description)
+func (c changeRow) live() liveChange {
 	return liveChange{
-		c.Revision, exact(row.When()), string(c.Action), c.Object.Resource, c.Object.Namespace, c.Object.Name,
-		row.Person(), row.Account(), row.Manager(), row.Way(), row.Link,
+		c.Revision, exact(c.When()), string(c.Action), c.Object.Resource, c.Object.Namespace, c.Object.Name,
+		c.Person(), c.Account(), c.Manager(), c.Way(), c.Link,
 	}
 }
 
@@ -165,57 +166,65 @@ func (v *visit) liveNow() error {
 	if n, err := strconv.ParseInt(after, 10, 64); err != nil || n <= 0 {
 		return problem(http.StatusBadRequest, "rv: %q is no resourceVersion.", after) // it would be tried again and again
 	}
-	if err := v.awake(); err != nil {
+	if err := v.conn.awake(v.ctx()); err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(v.ctx())
 	defer stop()
-	come, end := make(chan historyv1.Change, liveBatch), make(chan error, 1)
+	feed := changeFeed{visit: v, come: make(chan historyv1.Change, liveBatch), end: make(chan error, 1)}
 	history := v.conn.client.Again().History
 	go func() {
-		end <- history.Follow(ctx, f.query(), after, func(_ *unstructured.Unstructured, change historyv1.Change) error {
+		feed.end <- history.Follow(ctx, f.query(), after, func(_ *unstructured.Unstructured, change historyv1.Change) error {
 			if !f.wants(change) {
 				return nil
 			}
 			select {
-			case come <- change:
+			case feed.come <- change:
 				return nil
 			case <-ctx.Done():
 				return ctx.Err()
 			}
 		})
 	}()
-	s := v.stream()
-	err, ended := v.sendChanges(ctx, s, come, end)
+	feed.out = v.stream()
+	err, ended := feed.send(ctx)
 	if stop(); !ended {
-		<-end
+		<-feed.end
 	}
 	if err == nil || ctx.Err() != nil && v.ctx().Err() != nil {
 		return nil
 	}
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-		return s.send("again", "", "this is too old to go on from")
+		return feed.out.send("again", "", "this is too old to go on from")
 	}
-	return s.send("fault", "", explain(err))
+	return feed.out.send("fault", "", explain(err))
 }
 
-// sendChanges sends what comes. ended says that the goroutine that follows has.
-func (v *visit) sendChanges(ctx context.Context, s *stream, come <-chan historyv1.Change, end <-chan error) (err error, ended bool) {
+// changeFeed passes on to a browser what one goroutine follows.
+type changeFeed struct {
+	*visit
+	come chan historyv1.Change
+	end  chan error // of the goroutine
+	out  *stream
+}
+
+// send sends what comes. ended says that the goroutine that follows has.
+func (f *changeFeed) send(ctx context.Context) (err error, ended bool) {
 	look := time.NewTicker(liveLooks)
 	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil, false
-		case err := <-end:
+		case err := <-f.end:
 			return err, true
 		case <-look.C:
-			if v.awake() != nil || s.write(": still here\n\n") != nil {
+			if f.conn.awake(f.ctx()) != nil || f.out.write(": still here\n\n") != nil {
 				return nil, false
 			}
-		case change := <-come:
-			rows := v.batch(ctx, change, come)
-			if s.send("changes", revision(rows[len(rows)-1].Revision), rows) != nil {
+		case change := <-f.come:
+			rows := f.batch(ctx, change)
+			if f.out.send("changes", revision(rows[len(rows)-1].Revision), rows) != nil {
 				return nil, false
 			}
 		}
@@ -223,13 +232,13 @@ func (v *visit) sendChanges(ctx context.Context, s *stream, come <-chan historyv
 }
 
 // batch gathers what comes shortly after a change.
-func (v *visit) batch(ctx context.Context, change historyv1.Change, come <-chan historyv1.Change) []liveChange {
-	rows := []liveChange{v.liveChange(change)}
+func (f *changeFeed) batch(ctx context.Context, change historyv1.Change) []liveChange {
+	rows := []liveChange{f.changeRow(change.Description).live()}
 	enough := time.After(liveWaits)
 	for len(rows) < liveBatch {
 		select {
-		case change = <-come:
-			rows = append(rows, v.liveChange(change))
+		case change = <-f.come:
+			rows = append(rows, f.changeRow(change.Description).live())
 		case <-enough:
 			return rows
 		case <-ctx.Done():
@@ -240,8 +249,8 @@ func (v *visit) batch(ctx context.Context, change historyv1.Change, come <-chan 
 }
 
 // awake asks the API for a sign of life.
-func (v *visit) awake() error {
-	ctx, cancel := context.WithTimeout(v.ctx(), liveLooks)
+func (c *connection) awake(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, liveLooks)
 	defer cancel()
-	return v.conn.rest.Get().AbsPath("version").Do(ctx).Error()
+	return c.rest.Get().AbsPath("version").Do(ctx).Error()
 }

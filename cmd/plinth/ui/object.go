@@ -13,8 +13,9 @@ import (
 	"github.com/plinth-io/plinth/cmd/plinth/past"
 )
 
-// subject is the object that a page is about, for the head that all its pages share.
+// subject is the object that a visit is about, for the pages of it and the head that they share.
 type subject struct {
+	*visit
 	Kind      past.Kind
 	Resource  string // deployments.apps
 	Namespace string
@@ -40,7 +41,7 @@ func (s *subject) Created() time.Time {
 func (v *visit) subject(tab string) (*subject, error) {
 	s, err := v.newSubject(tab)
 	if err == nil {
-		s.Object, err = v.objectAt(s.target(), v.at)
+		s.Object, err = s.objectAt(v.at)
 	}
 	return s, err
 }
@@ -51,7 +52,7 @@ func (v *visit) pastSubject(tab string) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Object, err = v.objectAt(s.target(), past.Moment{})
+	s.Object, err = s.objectAt(past.Moment{})
 	if s.Gone = s.Kind.Resource.Version == "" || apierrors.IsNotFound(err); s.Gone {
 		return s, nil
 	}
@@ -63,7 +64,7 @@ func (v *visit) newSubject(tab string) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &subject{Kind: t.Kind, Resource: t.Kind.Name(), Namespace: t.Namespace, Name: t.Name, Tab: tab,
+	return &subject{visit: v, Kind: t.Kind, Resource: t.Kind.Name(), Namespace: t.Namespace, Name: t.Name, Tab: tab,
 		Secret: t.Kind.Name() == "secrets", Reveal: v.param("reveal") == "1", CanScale: v.conn.canScale(t.Kind)}, nil
 }
 
@@ -75,31 +76,32 @@ func (s *subject) target() past.Target {
 // title is what the page of an object is called.
 func (s *subject) title() string { return s.Name + " · " + cmp.Or(s.Kind.Kind, s.Resource) }
 
-// objectAt reads an object as it is, or as it was.
-func (v *visit) objectAt(t past.Target, at past.Moment) (*unstructured.Unstructured, error) {
+// objectAt reads the object as it is, or as it was.
+func (s *subject) objectAt(at past.Moment) (*unstructured.Unstructured, error) {
 	if !at.IsNow() {
-		return v.objectThen(t, at)
+		return s.objectThen(at)
 	}
-	if t.Kind.Resource.Version == "" {
-		return nil, problem(http.StatusNotFound, "The server does not have the type %q any more. Its timeline and the trash show what is kept.", t.Kind.Name())
+	if s.Kind.Resource.Version == "" {
+		return nil, problem(http.StatusNotFound, "The server does not have the type %q any more. Its timeline and the trash show what is kept.", s.Resource)
 	}
-	objects := v.conn.objects.Resource(t.Kind.Resource)
-	if t.Namespace == "" {
-		return objects.Get(v.ctx(), t.Name, metav1.GetOptions{})
+	objects := s.conn.objects.Resource(s.Kind.Resource)
+	if s.Namespace == "" {
+		return objects.Get(s.ctx(), s.Name, metav1.GetOptions{})
 	}
-	return objects.Namespace(t.Namespace).Get(v.ctx(), t.Name, metav1.GetOptions{})
+	return objects.Namespace(s.Namespace).Get(s.ctx(), s.Name, metav1.GetOptions{})
 }
 
-// objectThen reads an object as it was.
-func (v *visit) objectThen(t past.Target, at past.Moment) (*unstructured.Unstructured, error) {
-	version, err := v.past.History.At(v.ctx(), t, at)
+// objectThen reads the object as it was.
+func (s *subject) objectThen(at past.Moment) (*unstructured.Unstructured, error) {
+	t := s.target()
+	version, err := s.past.History.At(s.ctx(), t, at)
 	switch {
 	case err != nil:
 		return nil, err
 	case version != nil:
 		return past.Object(version)
 	}
-	if err := v.past.History.MayGet(v.ctx(), t); err != nil {
+	if err := s.past.History.MayGet(s.ctx(), t); err != nil {
 		return nil, problem(http.StatusForbidden, "%v", err)
 	}
 	return nil, problem(http.StatusNotFound, "%s was not there at %s. Its timeline shows when it was.", t, at)
@@ -138,23 +140,19 @@ type condition struct {
 }
 
 // object shows what an object is.
-func (v *visit) object() error {
-	s, err := v.subject("yaml")
-	if err != nil {
-		return err
-	}
-	b := &objectPage{subject: s, Managed: v.param("managed") == "1", Conditions: conditionsOf(s.Object), Done: doneTexts[v.param("done")]}
-	text, err := v.text(s.Object, b.Managed, s.Reveal)
+func (s *subject) object() error {
+	b := &objectPage{subject: s, Managed: s.param("managed") == "1", Conditions: conditionsOf(s.Object), Done: doneTexts[s.param("done")]}
+	text, err := yamlOf(s.Object, b.Managed, s.Reveal)
 	if err != nil {
 		return err
 	}
 	b.Lines = linesOf(text)
-	return v.show("object.html", page{Title: s.title(), Nav: s.Resource, Body: b})
+	return s.show("object.html", page{Title: s.title(), Nav: s.Resource, Body: b})
 }
 
-// text is an object as the page shows it: without managed fields unless they are asked for, and with the values of
+// yamlOf is an object as the page shows it: without managed fields unless they are asked for, and with the values of
 // Secrets masked.
-func (v *visit) text(o *unstructured.Unstructured, managed, reveal bool) ([]byte, error) {
+func yamlOf(o *unstructured.Unstructured, managed, reveal bool) ([]byte, error) {
 	if !reveal {
 		o = newMask().object(o)
 	}

@@ -15,6 +15,7 @@ import (
 
 // rightsPage is the page of who may do what: what somebody may do, or who may do something.
 type rightsPage struct {
+	*visit
 	// The question that was asked.
 	Kind, Who, Groups    string // User, Group or ServiceAccount, its name, and more groups of a user
 	Verb, What, Name     string
@@ -60,7 +61,7 @@ var commonVerbs = []string{"get", "list", "watch", "create", "update", "patch", 
 
 // rights answers what somebody may do, the visitor if nobody is named, or who may do something.
 func (v *visit) rights() error {
-	b := &rightsPage{Kind: v.param("kind"), Who: strings.TrimSpace(v.param("who")), Groups: v.param("groups"),
+	b := &rightsPage{visit: v, Kind: v.param("kind"), Who: strings.TrimSpace(v.param("who")), Groups: v.param("groups"),
 		Verb: strings.TrimSpace(v.param("verb")), What: strings.TrimSpace(v.param("what")), Name: strings.TrimSpace(v.param("name")),
 		Kinds: subjectKinds, Verbs: commonVerbs}
 	kinds, _ := v.conn.served()
@@ -70,23 +71,24 @@ func (v *visit) rights() error {
 	b.Asked = b.Verb != "" && b.What != ""
 	b.Self = !b.Asked && b.Who == ""
 	p := page{Title: "Rights", Nav: "rights", Body: b}
-	if err := v.answerRights(b); err != nil {
+	if err := b.answer(); err != nil {
 		e := explain(err)
 		b.Fault, p.Code = &e, e.Code
 	}
 	return v.show("rights.html", p)
 }
 
-func (v *visit) answerRights(b *rightsPage) error {
-	if !v.at.IsNow() {
+func (b *rightsPage) answer() error {
+	if !b.at.IsNow() {
 		return problem(http.StatusBadRequest, "Rights are shown as they are now. Go back to now; the timelines of roles and bindings show what was.")
 	}
-	known := v.readRights()
+	known := &rights{visit: b.visit}
+	known.read()
 	b.Unread, b.Blind = known.unread, known.blind
 	if b.Asked {
-		return v.answerWho(b, known)
+		return b.answerWho(known)
 	}
-	who, err := v.person(b)
+	who, err := b.person()
 	if err != nil {
 		return err
 	}
@@ -95,20 +97,20 @@ func (v *visit) answerRights(b *rightsPage) error {
 		b.Master = b.Master || group == user.SystemPrivilegedGroup
 	}
 	if b.Self {
-		if b.Own, err = v.ownRules(); err != nil {
+		if b.Own, err = b.askOwnRules(); err != nil {
 			return err
 		}
 	}
-	b.Grants = known.grantsOf(v, who)
+	b.Grants = known.grantsOf(who)
 	return nil
 }
 
 // person is the one that the question is about, with the groups that he is in for certain.
-func (v *visit) person(b *rightsPage) (user.Info, error) {
+func (b *rightsPage) person() (user.Info, error) {
 	if b.Self {
 		var review authenticationv1.SelfSubjectReview
 		in := authenticationv1.SelfSubjectReview{TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"}}
-		err := v.post(in, &review, "apis", "authentication.k8s.io", "v1", "selfsubjectreviews")
+		err := b.post(in, &review, "apis", "authentication.k8s.io", "v1", "selfsubjectreviews")
 		b.Who, b.Kind = review.Status.UserInfo.Username, rbacv1.UserKind
 		return &user.DefaultInfo{Name: b.Who, Groups: review.Status.UserInfo.Groups}, err
 	}
@@ -118,7 +120,7 @@ func (v *visit) person(b *rightsPage) (user.Info, error) {
 	case rbacv1.ServiceAccountKind:
 		namespace, name, ok := strings.Cut(b.Who, "/")
 		if !ok {
-			namespace, name = v.namespace, b.Who
+			namespace, name = b.namespace, b.Who
 		}
 		if namespace == "" || name == "" {
 			return nil, problem(http.StatusBadRequest, "Write NAMESPACE/NAME for a service account.")
@@ -144,9 +146,9 @@ func serviceAccount(namespace, name string) user.Info {
 	return &user.DefaultInfo{Name: serviceaccount.MakeUsername(namespace, name), Groups: groups}
 }
 
-// ownRules asks the server what the visitor may do in the namespace of the page.
-func (v *visit) ownRules() (*ownRules, error) {
-	own := &ownRules{Namespace: v.namespace}
+// askOwnRules asks the server what the visitor may do in the namespace of the page.
+func (b *rightsPage) askOwnRules() (*ownRules, error) {
+	own := &ownRules{Namespace: b.namespace}
 	if own.Namespace == "" {
 		own.Namespace = metav1.NamespaceDefault
 	}
@@ -155,7 +157,7 @@ func (v *visit) ownRules() (*ownRules, error) {
 		Spec:     authorizationv1.SelfSubjectRulesReviewSpec{Namespace: own.Namespace},
 	}
 	var out authorizationv1.SelfSubjectRulesReview
-	if err := v.post(in, &out, "apis", "authorization.k8s.io", "v1", "selfsubjectrulesreviews"); err != nil {
+	if err := b.post(in, &out, "apis", "authorization.k8s.io", "v1", "selfsubjectrulesreviews"); err != nil {
 		return nil, err
 	}
 	for _, r := range out.Status.ResourceRules {
@@ -171,8 +173,8 @@ func (v *visit) ownRules() (*ownRules, error) {
 }
 
 // answerWho finds who may do something, and whether the visitor may.
-func (v *visit) answerWho(b *rightsPage, known *rights) error {
-	attributes, namespaced, err := v.attributes(b)
+func (b *rightsPage) answerWho(known *rights) error {
+	attributes, namespaced, err := b.attributes()
 	if err != nil {
 		return err
 	}
@@ -185,16 +187,16 @@ func (v *visit) answerWho(b *rightsPage, known *rights) error {
 			Subresource: attributes.Subresource, Namespace: attributes.Namespace, Name: attributes.Name}
 	}
 	var out authorizationv1.SelfSubjectAccessReview
-	if err := v.post(in, &out, "apis", "authorization.k8s.io", "v1", "selfsubjectaccessreviews"); err != nil {
+	if err := b.post(in, &out, "apis", "authorization.k8s.io", "v1", "selfsubjectaccessreviews"); err != nil {
 		return err
 	}
 	b.Verdict = &ownVerdict{out.Status.Allowed, out.Status.Reason}
-	b.Holders = known.holders(v, attributes, namespaced)
+	b.Holders = known.holders(attributes, namespaced)
 	return nil
 }
 
 // attributes are those of the request that the question is about: deployments, pods/log, or a path such as /metrics.
-func (v *visit) attributes(b *rightsPage) (a authorizer.AttributesRecord, namespaced bool, err error) {
+func (b *rightsPage) attributes() (a authorizer.AttributesRecord, namespaced bool, err error) {
 	a = authorizer.AttributesRecord{Verb: b.Verb, Name: b.Name}
 	if strings.HasPrefix(b.What, "/") {
 		a.Path, b.NonResource = b.What, true
@@ -203,16 +205,16 @@ func (v *visit) attributes(b *rightsPage) (a authorizer.AttributesRecord, namesp
 	resource, subresource, _ := strings.Cut(b.What, "/")
 	a.Subresource, a.ResourceRequest = subresource, true
 	if resource == "*" {
-		a.APIGroup, a.Resource, a.Namespace = "*", "*", v.namespace
+		a.APIGroup, a.Resource, a.Namespace = "*", "*", b.namespace
 		return a, true, nil
 	}
-	kind, err := v.past.Kinds.Find(resource)
+	kind, err := b.past.Kinds.Find(resource)
 	if err != nil {
 		return a, false, err
 	}
 	a.APIGroup, a.APIVersion, a.Resource = kind.Resource.Group, kind.Resource.Version, kind.Resource.Resource
 	if kind.Namespaced {
-		a.Namespace = v.namespace
+		a.Namespace = b.namespace
 	}
 	return a, kind.Namespaced, nil
 }

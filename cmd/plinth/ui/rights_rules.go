@@ -14,6 +14,7 @@ import (
 
 // rights are the RBAC objects that the visitor may list.
 type rights struct {
+	*visit
 	bindings []binding
 	roles    map[roleKey]*[]rbacv1.PolicyRule
 	unread   []unreadRights
@@ -37,9 +38,9 @@ const (
 	clusterRoleBindingResource = "clusterrolebindings.rbac.authorization.k8s.io"
 )
 
-// readRights lists the RBAC objects of the namespace of the page, or of all, and what of them the visitor may not list.
-func (v *visit) readRights() *rights {
-	known := &rights{roles: map[roleKey]*[]rbacv1.PolicyRule{}}
+// read lists the RBAC objects of the namespace of the page, or of all, and what of them the visitor may not list.
+func (k *rights) read() {
+	k.roles = map[roleKey]*[]rbacv1.PolicyRule{}
 	var roles rbacv1.RoleList
 	var clusterRoles rbacv1.ClusterRoleList
 	var bindings rbacv1.RoleBindingList
@@ -50,34 +51,33 @@ func (v *visit) readRights() *rights {
 		if namespace != "" {
 			path = append(path, "namespaces", namespace)
 		}
-		err := v.get(out, nil, append(path, resource)...)
+		err := k.get(out, nil, append(path, resource)...)
 		if err != nil {
-			known.unread = append(known.unread, unreadRights{resource, explain(err).Text})
+			k.unread = append(k.unread, unreadRights{resource, explain(err).Text})
 		}
 		return err == nil
 	}
 	read(&clusterRoles, "clusterroles", "")
-	read(&roles, "roles", v.namespace)
+	read(&roles, "roles", k.namespace)
 	if !read(&clusterBindings, "clusterrolebindings", "") {
 		unread++
 	}
-	if !read(&bindings, "rolebindings", v.namespace) {
+	if !read(&bindings, "rolebindings", k.namespace) {
 		unread++
 	}
-	known.blind = unread == 2
+	k.blind = unread == 2
 	for i := range clusterRoles.Items {
-		known.roles[roleKey{"", clusterRoles.Items[i].Name}] = &clusterRoles.Items[i].Rules
+		k.roles[roleKey{"", clusterRoles.Items[i].Name}] = &clusterRoles.Items[i].Rules
 	}
 	for i := range roles.Items {
-		known.roles[roleKey{roles.Items[i].Namespace, roles.Items[i].Name}] = &roles.Items[i].Rules
+		k.roles[roleKey{roles.Items[i].Namespace, roles.Items[i].Name}] = &roles.Items[i].Rules
 	}
 	for _, b := range clusterBindings.Items {
-		known.bindings = append(known.bindings, binding{"", b.Name, b.RoleRef, b.Subjects})
+		k.bindings = append(k.bindings, binding{"", b.Name, b.RoleRef, b.Subjects})
 	}
 	for _, b := range bindings.Items {
-		known.bindings = append(known.bindings, binding{b.Namespace, b.Name, b.RoleRef, b.Subjects})
+		k.bindings = append(k.bindings, binding{b.Namespace, b.Name, b.RoleRef, b.Subjects})
 	}
-	return known
 }
 
 // rules are those of the role of a binding; nil if it cannot be read or is not there.
@@ -96,17 +96,17 @@ type given struct {
 	Where                string // a namespace; empty: everywhere
 }
 
-func givenBy(v *visit, b binding) given {
+func (k *rights) givenBy(b binding) given {
 	g := given{Binding: b.name, Role: b.role.Name, RoleKind: b.role.Kind, Where: b.namespace}
 	if b.namespace == "" {
-		g.BindingLink = v.objectLink(clusterRoleBindingResource, "", b.name, "")
+		g.BindingLink = k.objectLink(clusterRoleBindingResource, "", b.name, "")
 	} else {
-		g.BindingLink = v.objectLink(roleBindingResource, b.namespace, b.name, "")
+		g.BindingLink = k.objectLink(roleBindingResource, b.namespace, b.name, "")
 	}
 	if b.role.Kind == "ClusterRole" {
-		g.RoleLink = v.objectLink(clusterRoleResource, "", b.role.Name, "")
+		g.RoleLink = k.objectLink(clusterRoleResource, "", b.role.Name, "")
 	} else {
-		g.RoleLink = v.objectLink(roleResource, b.namespace, b.role.Name, "")
+		g.RoleLink = k.objectLink(roleResource, b.namespace, b.role.Name, "")
 	}
 	return g
 }
@@ -123,13 +123,13 @@ type grant struct {
 type ruleRow struct{ Verbs, What, Names string }
 
 // grantsOf returns the bindings that are for somebody, those for everywhere first.
-func (k *rights) grantsOf(v *visit, who user.Info) (all []grant) {
+func (k *rights) grantsOf(who user.Info) (all []grant) {
 	for _, b := range k.bindings {
 		i := slices.IndexFunc(b.subjects, func(s rbacv1.Subject) bool { return isSubject(who, s, b.namespace) })
 		if i < 0 {
 			continue
 		}
-		g := grant{given: givenBy(v, b), Via: subjectText(b.subjects[i], b.namespace)}
+		g := grant{given: k.givenBy(b), Via: subjectText(b.subjects[i], b.namespace)}
 		rules := k.rules(b)
 		if g.Unknown = rules == nil; !g.Unknown {
 			for _, r := range *rules {
@@ -209,7 +209,7 @@ type holder struct {
 }
 
 // holders returns who may do something, by the bindings of the cluster, and in the namespace or in each one.
-func (k *rights) holders(v *visit, a authorizer.AttributesRecord, namespaced bool) (all []holder) {
+func (k *rights) holders(a authorizer.AttributesRecord, namespaced bool) (all []holder) {
 	for _, b := range k.bindings {
 		if b.namespace != "" && !namespaced {
 			continue // no RoleBinding is about what is in no namespace
@@ -226,11 +226,11 @@ func (k *rights) holders(v *visit, a authorizer.AttributesRecord, namespaced boo
 			continue
 		}
 		for _, s := range b.subjects {
-			h := holder{given: givenBy(v, b), Kind: s.Kind, Name: s.Name, Only: only}
+			h := holder{given: k.givenBy(b), Kind: s.Kind, Name: s.Name, Only: only}
 			if s.Kind == rbacv1.ServiceAccountKind {
 				h.Name = cmp.Or(s.Namespace, b.namespace) + "/" + s.Name
 			}
-			h.Link = v.link("rights", "kind", h.Kind, "who", h.Name)
+			h.Link = k.link("rights", "kind", h.Kind, "who", h.Name)
 			all = append(all, h)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 // searchPage is what was found.
 type searchPage struct {
+	*visit
 	Query    string
 	Kinds    []foundKind
 	Groups   []foundGroup
@@ -43,11 +44,10 @@ const (
 // search looks for objects and kinds by their names.
 func (v *visit) search() error {
 	query := strings.TrimSpace(v.param("q"))
-	b, err := v.find(strings.ToLower(query))
-	if err != nil {
+	b := &searchPage{visit: v, Query: query}
+	if err := b.find(strings.ToLower(query)); err != nil {
 		return err
 	}
-	b.Query = query
 	if v.param("json") == "1" {
 		return v.json(suggestions(b))
 	}
@@ -55,25 +55,24 @@ func (v *visit) search() error {
 }
 
 // find looks through all kinds that can be listed, in the namespace of the page or in all.
-func (v *visit) find(text string) (*searchPage, error) {
-	b := new(searchPage)
+func (b *searchPage) find(text string) error {
 	if text == "" {
-		return b, nil
+		return nil
 	}
-	kinds, err := v.sweepable(false)
+	kinds, err := b.conn.sweepable(false)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, k := range kinds {
 		if strings.Contains(k.Name(), text) || strings.Contains(strings.ToLower(k.Kind.Kind), text) || slices.Contains(k.ShortNames, text) {
-			b.Kinds = append(b.Kinds, foundKind{k.Kind.Kind, k.Name(), v.link("kinds/" + url.PathEscape(k.Name()))})
+			b.Kinds = append(b.Kinds, foundKind{k.Kind.Kind, k.Name(), b.link("kinds/" + url.PathEscape(k.Name()))})
 		}
 	}
 	slices.SortFunc(b.Kinds, func(a, c foundKind) int { return strings.Compare(a.Name, c.Name) })
-	ctx, cancel := context.WithTimeout(v.ctx(), searchTime)
+	ctx, cancel := context.WithTimeout(b.ctx(), searchTime)
 	defer cancel()
-	for _, one := range v.sweep(ctx, kinds, v.namespace, sweepMost) {
-		b.add(v, one, text)
+	for _, one := range b.conn.sweep(ctx, kinds, b.namespace, sweepMost) {
+		b.add(one, text)
 		switch {
 		case one.Err != nil && (errors.Is(one.Err, context.DeadlineExceeded) || ctx.Err() != nil):
 			b.Late++
@@ -84,7 +83,7 @@ func (v *visit) find(text string) (*searchPage, error) {
 	slices.SortFunc(b.Groups, func(a, c foundGroup) int {
 		return cmp.Or(groupRank(a.Resource)-groupRank(c.Resource), strings.Compare(a.Kind, c.Kind))
 	})
-	return b, nil
+	return nil
 }
 
 // groupRank is the place of a kind in the navigation.
@@ -100,7 +99,7 @@ func groupRank(resource string) int {
 }
 
 // add takes what matches of a kind: the names that are the text first, then those that begin with it.
-func (b *searchPage) add(v *visit, one swept, text string) {
+func (b *searchPage) add(one swept, text string) {
 	g := foundGroup{Kind: one.Kind.Kind.Kind, Resource: one.Kind.Name()}
 	b.Searched += len(one.Items)
 	for i := range one.Items {
@@ -113,7 +112,7 @@ func (b *searchPage) add(v *visit, one swept, text string) {
 		if len(o.Name) == len(text) {
 			rank = 0
 		}
-		g.Objects = append(g.Objects, foundObject{o.Namespace, o.Name, v.objectLink(g.Resource, o.Namespace, o.Name, ""), rank})
+		g.Objects = append(g.Objects, foundObject{o.Namespace, o.Name, b.objectLink(g.Resource, o.Namespace, o.Name, ""), rank})
 	}
 	if len(g.Objects) == 0 {
 		return

@@ -18,6 +18,7 @@ import (
 // serverPage is how the server and its database are. Each part may be one that the visitor may not read, or that only
 // plinth has.
 type serverPage struct {
+	*visit
 	*serverstatus.Status
 	Fault        *explained
 	Resources    []resourceUse
@@ -78,10 +79,10 @@ func (b *serverPage) Lasts(f serverstatus.Fault) bool { return f.Until.IsZero() 
 
 // server shows how the server is. Its three requests run at once.
 func (v *visit) server() error {
-	b := &serverPage{Address: v.link("server/figures")}
+	b := &serverPage{visit: v, Address: v.link("server/figures")}
 	var asked sync.WaitGroup
-	asked.Go(func() { b.Figures, b.FiguresFault = faultOf(v.figures()) })
-	asked.Go(func() { b.Backup, b.BackupFault = faultOf(v.backupTurn()) })
+	asked.Go(func() { b.Figures, b.FiguresFault = faultOf(v.conn.figures(v.ctx())) })
+	asked.Go(func() { b.Backup, b.BackupFault = faultOf(b.backupTurn()) })
 	b.Status, b.Fault = faultOf(v.status())
 	asked.Wait()
 	for _, fault := range []*explained{b.Fault, b.FiguresFault} {
@@ -90,7 +91,7 @@ func (v *visit) server() error {
 		}
 	}
 	if b.Status != nil {
-		b.fill(v)
+		b.fill()
 	}
 	return v.show("server.html", page{Title: "Server", Nav: "server", Body: b})
 }
@@ -104,8 +105,8 @@ func faultOf[T any](part *T, err error) (*T, *explained) {
 	return nil, &e
 }
 
-func (b *serverPage) fill(v *visit) {
-	kinds, _ := v.conn.served()
+func (b *serverPage) fill() {
+	kinds, _ := b.conn.served()
 	names := map[string]bool{}
 	for _, k := range kinds {
 		names[k.Name()] = true
@@ -149,9 +150,9 @@ type backupTurn struct {
 func (t *backupTurn) Interval() string { return duration.HumanDuration(t.Every) }
 
 // backupTurn returns nothing if no backups are made at intervals.
-func (v *visit) backupTurn() (*backupTurn, error) {
+func (b *serverPage) backupTurn() (*backupTurn, error) {
 	var lease coordinationv1.Lease
-	err := v.get(&lease, nil, "apis", "coordination.k8s.io", "v1", "namespaces", "kube-system", "leases", "plinth-backup")
+	err := b.get(&lease, nil, "apis", "coordination.k8s.io", "v1", "namespaces", "kube-system", "leases", "plinth-backup")
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -36,8 +36,8 @@ const asMetadata = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8
 var unsweepable = []string{"events", "events.events.k8s.io", "componentstatuses"}
 
 // sweepable returns the kinds whose objects are looked through: in a namespace, or all.
-func (v *visit) sweepable(namespaced bool) ([]past.Served, error) {
-	kinds, err := v.conn.served()
+func (c *connection) sweepable(namespaced bool) ([]past.Served, error) {
+	kinds, err := c.served()
 	if err != nil {
 		return nil, err
 	}
@@ -48,13 +48,13 @@ func (v *visit) sweepable(namespaced bool) ([]past.Served, error) {
 
 // sweep lists the metadata of the objects of several kinds, some kinds at once: in a namespace or in all, of each kind
 // at most so many objects.
-func (v *visit) sweep(ctx context.Context, kinds []past.Served, namespace string, most int) []swept {
+func (c *connection) sweep(ctx context.Context, kinds []past.Served, namespace string, most int) []swept {
 	all := make([]swept, len(kinds))
 	var group errgroup.Group
 	group.SetLimit(sweepAtOnce)
 	for i, kind := range kinds {
 		group.Go(func() error {
-			all[i] = v.sweepKind(ctx, kind, namespace, most)
+			all[i] = c.sweepKind(ctx, kind, namespace, most)
 			return nil
 		})
 	}
@@ -63,12 +63,12 @@ func (v *visit) sweep(ctx context.Context, kinds []past.Served, namespace string
 }
 
 // sweepKind lists the metadata of the objects of one kind.
-func (v *visit) sweepKind(ctx context.Context, kind past.Served, namespace string, most int) swept {
+func (c *connection) sweepKind(ctx context.Context, kind past.Served, namespace string, most int) swept {
 	s := swept{Kind: kind}
 	next := ""
 	for {
 		var list metav1.PartialObjectMetadataList
-		request := v.conn.rest.Get().AbsPath(pathOf(kind.In(namespace, ""))...).SetHeader("Accept", asMetadata).Param("limit", strconv.Itoa(min(sweepPage, most)))
+		request := c.rest.Get().AbsPath(pathOf(kind.In(namespace, ""))...).SetHeader("Accept", asMetadata).Param("limit", strconv.Itoa(min(sweepPage, most)))
 		if next != "" {
 			request = request.Param("continue", next)
 		}

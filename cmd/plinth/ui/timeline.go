@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/fields"
 
@@ -63,34 +62,30 @@ const (
 )
 
 // timeline shows the versions of an object.
-func (v *visit) timeline() error {
-	s, err := v.pastSubject("timeline")
-	if err != nil {
-		return err
-	}
-	b := &timelinePage{subject: s, Status: v.param("status") == "1"}
+func (s *subject) timeline() error {
+	b := &timelinePage{subject: s, Status: s.param("status") == "1"}
 	code := 0
-	if err := v.fillTimeline(b); err != nil {
+	if err := b.fill(); err != nil {
 		e := explain(err)
 		b.Fault, code = &e, e.Code
 	}
-	return v.show("timeline.html", page{Title: s.title() + " · timeline", Nav: s.Resource, Code: code, Body: b})
+	return s.show("timeline.html", page{Title: s.title() + " · timeline", Nav: s.Resource, Code: code, Body: b})
 }
 
-func (v *visit) fillTimeline(b *timelinePage) error {
-	chosen, err := v.chosen(b.target())
+func (b *timelinePage) fill() error {
+	chosen, err := b.chosen()
 	if err != nil {
 		return err
 	}
-	if b.One = v.r.Header.Get("X-Part") == "version"; !b.One {
-		if err := v.addVersions(b, chosen); err != nil {
+	if b.One = b.r.Header.Get("X-Part") == "version"; !b.One {
+		if err := b.addVersions(chosen); err != nil {
 			return err
 		}
 		if len(b.Versions) > 0 && chosen.IsNow() {
 			chosen = past.Moment{Revision: b.Versions[0].Revision}
 		}
 	}
-	if b.Chosen, err = v.shownVersion(b, chosen); err != nil {
+	if b.Chosen, err = b.shownVersion(chosen); err != nil {
 		return err
 	}
 	for i := range b.Versions {
@@ -98,22 +93,22 @@ func (v *visit) fillTimeline(b *timelinePage) error {
 		r.Chosen = b.Chosen != nil && b.Chosen.Revision <= r.Revision && b.Chosen.Revision >= r.oldest
 		r.Base = b.Chosen != nil && r.Revision == b.Chosen.From
 	}
-	if v.param("done") != "" && b.Chosen != nil {
-		b.Done = whatWasDone(b, v.param("more"))
+	if b.param("done") != "" && b.Chosen != nil {
+		b.Done = b.whatWasDone(b.param("more"))
 	}
 	return nil
 }
 
 // chosen is the moment of the version that is shown in full: that of the address, that of the page, or now.
-func (v *visit) chosen(t past.Target) (past.Moment, error) {
-	if rv := v.param("rv"); rv != "" {
+func (s *subject) chosen() (past.Moment, error) {
+	if rv := s.param("rv"); rv != "" {
 		m, err := revisionOf("rv", rv)
 		return m, err
 	}
-	if v.at.Back == 0 {
-		return v.at, nil
+	if s.at.Back == 0 {
+		return s.at, nil
 	}
-	version, err := v.past.History.MustBeAt(v.ctx(), t, v.at)
+	version, err := s.past.History.MustBeAt(s.ctx(), s.target(), s.at)
 	if err != nil {
 		return past.Moment{}, err
 	}
@@ -130,57 +125,57 @@ func revisionOf(name, text string) (past.Moment, error) {
 }
 
 // addVersions reads the rows of the list: the newest, or those until a revision.
-func (v *visit) addVersions(b *timelinePage, chosen past.Moment) error {
-	q, err := v.versionsQuery(b)
+func (b *timelinePage) addVersions(chosen past.Moment) error {
+	q, err := b.versionsQuery()
 	if err != nil {
 		return err
 	}
-	if err := v.readVersions(b, q); err != nil {
+	if err := b.readVersions(q); err != nil {
 		return err
 	}
-	b.Kept = v.past.History.Kept()
-	if v.at.IsNow() && b.Until == 0 && b.Kind.Resource.Version != "" {
-		b.Live = v.link("live/rows/"+url.PathEscape(b.Resource), "ns", b.Namespace, "rv", v.past.History.Seen(),
+	b.Kept = b.past.History.Kept()
+	if b.at.IsNow() && b.Until == 0 && b.Kind.Resource.Version != "" {
+		b.Live = b.link("live/rows/"+url.PathEscape(b.Resource), "ns", b.Namespace, "rv", b.past.History.Seen(),
 			"fields", fields.OneTermEqualSelector("metadata.name", b.Name).String())
 	}
 	if n := len(b.Versions); n > 0 && chosen.Revision > 0 && chosen.Revision < b.Versions[n-1].oldest && b.Older > 0 {
 		// It is on another page.
 		b.Versions, b.Until, b.Older, b.Live = nil, chosen.Revision, 0, ""
-		if err := v.readVersions(b, past.Query{}.ToObject(b.target()).Bound(historyv1.FieldUntil, chosen)); err != nil {
+		if err := b.readVersions(past.Query{}.ToObject(b.target()).Bound(historyv1.FieldUntil, chosen)); err != nil {
 			return err
 		}
 	}
 	n := len(b.Versions)
 	if n == 0 {
-		return v.noVersions(b)
+		return b.noVersions()
 	}
 	b.Cut = b.Older == 0 && b.Versions[n-1].Action != historyv1.Created
 	for i := range b.Versions {
 		b.Versions[i].X = placeIn(n-1-i, n)
 	}
-	return v.addTouched(b)
+	return b.addTouched()
 }
 
-func (v *visit) versionsQuery(b *timelinePage) (past.Query, error) {
+func (b *timelinePage) versionsQuery() (past.Query, error) {
 	q := past.Query{}.ToObject(b.target())
-	if until := v.param("until"); until != "" {
+	if until := b.param("until"); until != "" {
 		m, err := revisionOf("until", until)
 		b.Until = m.Revision
 		return q.Bound(historyv1.FieldUntil, m), err
 	}
-	if v.at.Back > 0 {
-		m, err := v.chosen(b.target())
+	if b.at.Back > 0 {
+		m, err := b.chosen()
 		return q.Bound(historyv1.FieldUntil, m), err
 	}
-	return q.Bound(historyv1.FieldUntil, v.at), nil
+	return q.Bound(historyv1.FieldUntil, b.at), nil
 }
 
 // noVersions says why there are none.
-func (v *visit) noVersions(b *timelinePage) error {
-	if err := v.past.History.MayGet(v.ctx(), b.target()); err != nil {
+func (b *timelinePage) noVersions() error {
+	if err := b.past.History.MayGet(b.ctx(), b.target()); err != nil {
 		return problem(http.StatusForbidden, "%v", err)
 	}
-	if b.Gone && v.at.IsNow() && b.Until == 0 {
+	if b.Gone && b.at.IsNow() && b.Until == 0 {
 		return problem(http.StatusNotFound, "%s is not there, and no change of it is kept.", b.target())
 	}
 	return nil
@@ -195,9 +190,9 @@ func placeIn(i, n int) string {
 }
 
 // readVersions makes rows of changes. Changes of the status that follow each other are one row, unless each is asked for.
-func (v *visit) readVersions(b *timelinePage, q past.Query) error {
+func (b *timelinePage) readVersions(q past.Query) error {
 	read := 0
-	for change, err := range v.past.History.Changes(v.ctx(), q) {
+	for change, err := range b.past.History.Changes(b.ctx(), q) {
 		if err != nil {
 			return err
 		}
@@ -210,7 +205,7 @@ func (v *visit) readVersions(b *timelinePage, q past.Query) error {
 				b.Older = change.Revision
 				return nil
 			}
-			row := timelineRow{changeRow: v.changeRow(change.Description), maker: makerOf(change.Description), oldest: change.Revision, Size: 5}
+			row := timelineRow{changeRow: b.changeRow(change.Description), maker: makerOf(change.Description), oldest: change.Revision, Size: 5}
 			if folded {
 				row.Times, row.Size = 1, 3
 			}
@@ -222,7 +217,7 @@ func (v *visit) readVersions(b *timelinePage, q past.Query) error {
 }
 
 // addTouched adds to the rows what fields they changed.
-func (v *visit) addTouched(b *timelinePage) error {
+func (b *timelinePage) addTouched() error {
 	byRevision := map[int64]*timelineRow{}
 	for i := range b.Versions {
 		if r := &b.Versions[i]; r.Action == historyv1.Changed && r.Times == 0 {
@@ -238,7 +233,7 @@ func (v *visit) addTouched(b *timelinePage) error {
 	if !b.Status {
 		q = q.Without(historyv1.FieldSubresource, "status")
 	}
-	for version, err := range v.past.History.Versions(v.ctx(), q) {
+	for version, err := range b.past.History.Versions(b.ctx(), q) {
 		if err != nil {
 			return err
 		}
@@ -258,43 +253,4 @@ func (r *timelineRow) addTouched(version *historyv1.Version) {
 		r.Fields = append(r.Fields, shortField{field, shortOf(field)})
 	}
 	r.Size = 5 + min(4, len(version.Touched)/2)
-}
-
-// shortOf is the end of a field's name: image of spec.template.spec.containers[name="web"].image, and what has the value
-// of a variable before it: env[name="LOG"].value.
-func shortOf(field string) string {
-	for _, of := range []string{"metadata.annotations.", "metadata.labels.", "data.", "stringData.", "binaryData."} {
-		if strings.HasPrefix(field, of) {
-			return field[len(of):]
-		}
-	}
-	last, before := lastDot(field), 0
-	if last > 0 {
-		before = lastDot(field[:last-1])
-	}
-	if field[last:] == "value" {
-		return field[before:]
-	}
-	return field[last:]
-}
-
-// lastDot is where the last element of a field's name begins. Keys of items, in brackets, may have dots.
-func lastDot(field string) int {
-	begin, quoted, depth := 0, false, 0
-	for i := 0; i < len(field); i++ {
-		switch c := field[i]; {
-		case c == '\\' && quoted:
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '[':
-			depth++
-		case c == ']':
-			depth--
-		case c == '.' && depth == 0:
-			begin = i + 1
-		}
-	}
-	return begin
 }

@@ -29,10 +29,10 @@ type shownVersion struct {
 func (s *shownVersion) Done() string { return deedOf(s.Description) }
 
 // shownVersion reads the version of an object at a moment, and what it is compared with. It is nil if there is none.
-func (v *visit) shownVersion(b *timelinePage, at past.Moment) (*shownVersion, error) {
+func (b *timelinePage) shownVersion(at past.Moment) (*shownVersion, error) {
 	q := past.Query{Limit: 1}.ToObject(b.target()).Bound(historyv1.FieldUntil, at)
 	var version *historyv1.Version
-	for found, err := range v.past.History.Versions(v.ctx(), q) {
+	for found, err := range b.past.History.Versions(b.ctx(), q) {
 		if err != nil {
 			return nil, err
 		}
@@ -41,27 +41,27 @@ func (v *visit) shownVersion(b *timelinePage, at past.Moment) (*shownVersion, er
 	if version == nil {
 		return nil, nil
 	}
-	s := &shownVersion{changeRow: v.changeRow(version.Description), maker: makerOf(version.Description), View: v.param("view")}
+	s := &shownVersion{changeRow: b.changeRow(version.Description), maker: makerOf(version.Description), View: b.param("view")}
 	s.Newest = b.Object != nil && b.Object.GetResourceVersion() == s.Rev()
-	if err := v.fillVersion(s, b.subject, version); err != nil {
+	if err := b.fillVersion(s, version); err != nil {
 		e := explain(err)
 		s.Fault = &e
 	}
 	return s, nil
 }
 
-func (v *visit) fillVersion(s *shownVersion, of *subject, version *historyv1.Version) error {
+func (b *timelinePage) fillVersion(s *shownVersion, version *historyv1.Version) error {
 	object, err := past.Object(version)
 	if err != nil {
 		return err
 	}
-	view := viewOf(of)
-	if s.From, err = v.from(); err != nil {
+	view := viewOf(b.subject)
+	if s.From, err = b.from(); err != nil {
 		return err
 	}
 	s.Alone = s.From == 0 && s.Action != historyv1.Changed
 	if !s.Alone {
-		if err := v.compareVersion(s, of, object, view); err != nil {
+		if err := b.compareVersion(s, object, view); err != nil {
 			return err
 		}
 	}
@@ -73,8 +73,8 @@ func (v *visit) fillVersion(s *shownVersion, of *subject, version *historyv1.Ver
 	return nil
 }
 
-func (v *visit) from() (int64, error) {
-	text := v.param("from")
+func (b *timelinePage) from() (int64, error) {
+	text := b.param("from")
 	if text == "" {
 		return 0, nil
 	}
@@ -83,12 +83,12 @@ func (v *visit) from() (int64, error) {
 }
 
 // compareVersion compares a version with the one before, or with the one that the address has; the older one comes first.
-func (v *visit) compareVersion(s *shownVersion, of *subject, object *unstructured.Unstructured, view past.View) error {
+func (b *timelinePage) compareVersion(s *shownVersion, object *unstructured.Unstructured, view past.View) error {
 	with := past.Moment{Revision: max(1, s.Revision-1)}
 	if s.From > 0 {
 		with.Revision = s.From
 	}
-	before, err := v.past.History.At(v.ctx(), of.target(), with)
+	before, err := b.past.History.At(b.ctx(), b.target(), with)
 	if apierrors.IsResourceExpired(err) || err == nil && before == nil && s.From == 0 {
 		s.Missing = true
 		return nil
@@ -113,7 +113,7 @@ func (v *visit) compareVersion(s *shownVersion, of *subject, object *unstructure
 }
 
 // whatWasDone says what the version that is shown has done, to those who have just done it on another page.
-func whatWasDone(b *timelinePage, more string) string {
+func (b *timelinePage) whatWasDone(more string) string {
 	c := b.Chosen
 	switch {
 	case c.Description.Manager == past.UndeleteManager && c.Action == historyv1.Created:

@@ -15,6 +15,7 @@ import (
 
 // trashPage is what was deleted and is not there.
 type trashPage struct {
+	*visit
 	Rows        []trashRow
 	Kind, User  string // filters
 	KindUnknown bool   // the kind is none that the server serves
@@ -35,30 +36,30 @@ const trashAtOnce, mostTrash = 200, 5000
 
 // trash shows what was deleted.
 func (v *visit) trash() error {
-	b, code := &trashPage{Kind: v.param("kind"), User: v.param("user")}, 0
-	if err := v.fillTrash(b); err != nil {
+	b, code := &trashPage{visit: v, Kind: v.param("kind"), User: v.param("user")}, 0
+	if err := b.fill(); err != nil {
 		e := explain(err)
 		b.Fault, code = &e, e.Code
 	}
 	return v.show("trash.html", page{Title: "Trash", Nav: "trash", Code: code, Body: b})
 }
 
-func (v *visit) fillTrash(b *trashPage) error {
-	if v.at.Back > 0 {
-		return problem(http.StatusBadRequest, "~%d counts the changes of one object: write a time or a revision.", v.at.Back)
+func (b *trashPage) fill() error {
+	if b.at.Back > 0 {
+		return problem(http.StatusBadRequest, "~%d counts the changes of one object: write a time or a revision.", b.at.Back)
 	}
-	q := past.Query{Namespace: v.namespace}
+	q := past.Query{Namespace: b.namespace}
 	if b.Kind != "" {
-		kind, err := v.past.History.FindPastKind(v.ctx(), b.Kind)
+		kind, err := b.past.History.FindPastKind(b.ctx(), b.Kind)
 		if err != nil {
 			return err
 		}
 		b.Kind, b.KindUnknown = kind.Name(), kind.Resource.Version == ""
-		q = q.ToObject(kind.In(v.namespace, ""))
+		q = q.ToObject(kind.In(b.namespace, ""))
 	}
-	n, _ := strconv.Atoi(v.param("n"))
+	n, _ := strconv.Atoi(b.param("n"))
 	n = min(max(n, trashAtOnce), mostTrash)
-	for change, err := range v.past.History.Trash(v.ctx(), q.Bound(historyv1.FieldUntil, v.at)) {
+	for change, err := range b.past.History.Trash(b.ctx(), q.Bound(historyv1.FieldUntil, b.at)) {
 		if err != nil {
 			return err
 		}
@@ -69,12 +70,12 @@ func (v *visit) fillTrash(b *trashPage) error {
 			b.More = min(4*n, mostTrash)
 			break
 		}
-		b.Rows = append(b.Rows, v.trashRow(change.Description))
+		b.Rows = append(b.Rows, b.trashRow(change.Description))
 	}
-	b.Kept = v.past.History.Kept()
+	b.Kept = b.past.History.Kept()
 	for i, asked := 0, 0; i < len(b.Rows) && asked < mostAsked; i++ {
 		if r := &b.Rows[i]; !strings.HasPrefix(r.Verb, "delete") {
-			d := v.requestOf(r.Description)
+			d := b.requestOf(r.Description)
 			d.Time, d.Revision = r.Time, r.Revision
 			r.Description, r.maker, asked = d, makerOf(d), asked+1
 		}
@@ -85,9 +86,9 @@ func (v *visit) fillTrash(b *trashPage) error {
 // mostAsked bounds for how many deletions that something else has ended it is looked who had asked for them.
 const mostAsked = 30
 
-func (v *visit) trashRow(d historyv1.Description) trashRow {
+func (b *trashPage) trashRow(d historyv1.Description) trashRow {
 	o := d.Object
-	return trashRow{v.changeRow(d), makerOf(d), v.objectLink(o.Resource, o.Namespace, o.Name, "undelete", "at", "")}
+	return trashRow{b.changeRow(d), makerOf(d), b.objectLink(o.Resource, o.Namespace, o.Name, "undelete", "at", "")}
 }
 
 // KindText is the kind of what was deleted.

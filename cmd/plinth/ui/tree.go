@@ -54,24 +54,20 @@ const (
 )
 
 // tree shows what an object belongs to, what belongs to it, and what happened to it.
-func (v *visit) tree() error {
-	s, err := v.subject("tree")
-	if err != nil {
-		return err
-	}
+func (s *subject) tree() error {
 	b := &treePage{subject: s}
-	f, err := v.family(s)
+	f, err := s.family()
 	if err != nil {
 		return err
 	}
 	b.Unread = f.unread
-	b.Roots = f.roots(s)
-	v.addStates(b.Roots)
+	b.Roots = f.roots()
+	b.addStates()
 	if s.Resource == "namespaces" {
-		b.Inside = v.inside(s.Name)
+		b.Inside = s.inside()
 	}
-	b.Events = v.events(s)
-	return v.show("tree.html", page{Title: s.Name + " · owners and events", Nav: s.Resource, Body: b})
+	b.Events = s.events()
+	return s.show("tree.html", page{Title: s.Name + " · owners and events", Nav: s.Resource, Body: b})
 }
 
 // relative is an object that may be in a tree.
@@ -82,26 +78,26 @@ type relative struct {
 
 // family is what is known of the objects around one.
 type family struct {
-	v      *visit
+	of     *subject
 	byUID  map[types.UID]relative
-	of     map[types.UID][]relative // dependents by their owners
+	below  map[types.UID][]relative // dependents by their owners
 	unread []swept
 	shown  int
 }
 
 // family reads the metadata of all objects that may depend on one: those of its namespace, or all.
-func (v *visit) family(s *subject) (*family, error) {
-	f := &family{v: v, byUID: map[types.UID]relative{}, of: map[types.UID][]relative{}}
-	if !v.at.IsNow() {
-		return f, v.pastFamily(f, s)
+func (s *subject) family() (*family, error) {
+	f := &family{of: s, byUID: map[types.UID]relative{}, below: map[types.UID][]relative{}}
+	if !s.at.IsNow() {
+		return f, f.addPast()
 	}
-	kinds, err := v.sweepable(s.Namespace != "")
+	kinds, err := s.conn.sweepable(s.Namespace != "")
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(v.ctx(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(s.ctx(), 20*time.Second)
 	defer cancel()
-	for _, one := range v.sweep(ctx, kinds, s.Namespace, sweepMost) {
+	for _, one := range s.conn.sweep(ctx, kinds, s.Namespace, sweepMost) {
 		for i := range one.Items {
 			f.add(relative{one.Kind.Kind, &one.Items[i]})
 		}
@@ -112,11 +108,11 @@ func (v *visit) family(s *subject) (*family, error) {
 	return f, nil
 }
 
-// pastFamily is family for the moment of the page, from the history.
-func (v *visit) pastFamily(f *family, s *subject) error {
-	kinds := map[string]past.Kind{}
+// addPast adds the objects that were there at the moment of the page, from the history.
+func (f *family) addPast() error {
+	s, kinds := f.of, map[string]past.Kind{}
 	left := sweepMost
-	for version, err := range v.past.History.Versions(v.ctx(), past.Query{Namespace: s.Namespace}.Bound(historyv1.FieldAt, v.at)) {
+	for version, err := range s.past.History.Versions(s.ctx(), past.Query{Namespace: s.Namespace}.Bound(historyv1.FieldAt, s.at)) {
 		if err != nil {
 			return err
 		}
@@ -130,7 +126,7 @@ func (v *visit) pastFamily(f *family, s *subject) error {
 		}
 		kind, ok := kinds[version.Object.Resource]
 		if !ok {
-			kind, _ = v.past.History.FindPastKind(v.ctx(), version.Object.Resource)
+			kind, _ = s.past.History.FindPastKind(s.ctx(), version.Object.Resource)
 			kinds[version.Object.Resource] = kind
 		}
 		f.add(relative{kind, object})
@@ -141,12 +137,13 @@ func (v *visit) pastFamily(f *family, s *subject) error {
 func (f *family) add(r relative) {
 	f.byUID[r.GetUID()] = r
 	for _, owner := range r.GetOwnerReferences() {
-		f.of[owner.UID] = append(f.of[owner.UID], r)
+		f.below[owner.UID] = append(f.below[owner.UID], r)
 	}
 }
 
 // roots returns the trees with an object: one for each of its topmost owners. What depends on it is in the first.
-func (f *family) roots(s *subject) []*treeNode {
+func (f *family) roots() []*treeNode {
+	s := f.of
 	f.shown = 0
 	own := f.node(relative{s.Kind, s.Object})
 	own.Here = true
@@ -163,7 +160,7 @@ func (f *family) above(n *treeNode, o metav1.Object, seen map[types.UID]bool) (r
 		seen[owner.UID] = true
 		r, ok := f.byUID[owner.UID]
 		if !ok {
-			r, ok = f.v.findOwner(owner, o.GetNamespace())
+			r, ok = f.findOwner(owner, o.GetNamespace())
 		}
 		if !ok {
 			roots = append(roots, &treeNode{Kind: owner.Kind, Name: owner.Name, Missing: true, Children: []*treeNode{n}})
@@ -182,7 +179,7 @@ func (f *family) above(n *treeNode, o metav1.Object, seen map[types.UID]bool) (r
 
 // addChildren adds what depends on an object, the kinds with most first.
 func (f *family) addChildren(n *treeNode, uid types.UID, seen map[types.UID]bool) {
-	children := f.of[uid]
+	children := f.below[uid]
 	slices.SortFunc(children, func(a, b relative) int {
 		return cmp.Or(strings.Compare(a.kind.Name(), b.kind.Name()), strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
 	})
@@ -206,7 +203,7 @@ func (f *family) addChildren(n *treeNode, uid types.UID, seen map[types.UID]bool
 func (f *family) node(r relative) *treeNode {
 	resource := r.kind.Name()
 	n := &treeNode{Resource: resource, Kind: cmp.Or(r.kind.Kind, resource), Namespace: r.GetNamespace(), Name: r.GetName()}
-	n.Link = f.v.objectLink(resource, n.Namespace, n.Name, "tree")
+	n.Link = f.of.objectLink(resource, n.Namespace, n.Name, "tree")
 	if r.GetDeletionTimestamp() != nil {
 		n.State, n.Good = "being deleted", "warn"
 	}
@@ -214,19 +211,19 @@ func (f *family) node(r relative) *treeNode {
 }
 
 // findOwner reads the metadata of an owner that is not among the objects that were looked through.
-func (v *visit) findOwner(owner metav1.OwnerReference, namespace string) (relative, bool) {
+func (f *family) findOwner(owner metav1.OwnerReference, namespace string) (relative, bool) {
 	if len(content.IsPathSegmentName(owner.Name)) > 0 {
 		return relative{}, false // what somebody has written there must not become another path
 	}
 	gv, _ := schema.ParseGroupVersion(owner.APIVersion)
-	kinds, _ := v.conn.served()
+	kinds, _ := f.of.conn.served()
 	for _, k := range kinds {
-		if k.Kind.Kind != owner.Kind || k.Resource.Group != gv.Group || !v.at.IsNow() {
+		if k.Kind.Kind != owner.Kind || k.Resource.Group != gv.Group || !f.of.at.IsNow() {
 			continue
 		}
 		var o metav1.PartialObjectMetadata
-		request := v.conn.rest.Get().AbsPath(pathOf(k.In(namespace, owner.Name))...).SetHeader("Accept", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io, application/json")
-		if decode(request.Do(v.ctx()), &o) == nil && o.UID == owner.UID {
+		request := f.of.conn.rest.Get().AbsPath(pathOf(k.In(namespace, owner.Name))...).SetHeader("Accept", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io, application/json")
+		if decode(request.Do(f.of.ctx()), &o) == nil && o.UID == owner.UID {
 			return relative{k.Kind, &o}, true
 		}
 	}
@@ -242,12 +239,12 @@ func (n *treeNode) flat() (all []*treeNode) {
 }
 
 // inside counts the objects in a namespace.
-func (v *visit) inside(namespace string) (all []insideCount) {
-	kinds, _ := v.sweepable(true)
-	if !v.at.IsNow() {
+func (s *subject) inside() (all []insideCount) {
+	kinds, _ := s.conn.sweepable(true)
+	if !s.at.IsNow() {
 		return nil
 	}
-	for _, one := range v.sweep(v.ctx(), kinds, namespace, 1) {
+	for _, one := range s.conn.sweep(s.ctx(), kinds, s.Name, 1) {
 		if one.Total > 0 {
 			all = append(all, insideCount{one.Kind.Name(), one.Kind.Kind.Kind, one.Total})
 		}
@@ -272,8 +269,8 @@ type eventRow struct {
 const eventsMost = 200
 
 // events returns the events about an object: of now, or as they were kept at the moment of the page.
-func (v *visit) events(s *subject) (part eventsPart) {
-	all, err := v.eventsOf(s)
+func (s *subject) events() (part eventsPart) {
+	all, err := s.allEvents()
 	if err != nil {
 		e := explain(err)
 		part.Fault = &e
@@ -288,27 +285,27 @@ func (v *visit) events(s *subject) (part eventsPart) {
 	return part
 }
 
-func (v *visit) eventsOf(s *subject) ([]corev1.Event, error) {
+func (s *subject) allEvents() ([]corev1.Event, error) {
 	namespace := cmp.Or(s.Namespace, metav1.NamespaceDefault) // events of what is in none are there
-	if !v.at.IsNow() {
-		return v.pastEvents(s, namespace)
+	if !s.at.IsNow() {
+		return s.pastEvents(namespace)
 	}
 	selector := "involvedObject.name=" + s.Name + ",involvedObject.uid=" + string(s.Object.GetUID())
 	if s.Object.GetUID() == "" || s.Resource == "nodes" { // the kubelet writes the name of a node as its uid
 		selector = "involvedObject.name=" + s.Name + ",involvedObject.kind=" + s.Kind.Kind
 	}
 	var list corev1.EventList
-	request := v.conn.rest.Get().AbsPath("api", "v1", "namespaces", namespace, "events").Param("fieldSelector", selector)
-	return list.Items, decode(request.Do(v.ctx()), &list)
+	request := s.conn.rest.Get().AbsPath("api", "v1", "namespaces", namespace, "events").Param("fieldSelector", selector)
+	return list.Items, decode(request.Do(s.ctx()), &list)
 }
 
 // pastEvents reads the events of an object from the history.
-func (v *visit) pastEvents(s *subject, namespace string) (all []corev1.Event, err error) {
-	kind, err := v.past.Kinds.Find("events")
+func (s *subject) pastEvents(namespace string) (all []corev1.Event, err error) {
+	kind, err := s.past.Kinds.Find("events")
 	if err != nil {
 		return nil, err
 	}
-	for version, err := range v.past.History.Versions(v.ctx(), past.Query{}.ToObject(kind.In(namespace, "")).Bound(historyv1.FieldAt, v.at)) {
+	for version, err := range s.past.History.Versions(s.ctx(), past.Query{}.ToObject(kind.In(namespace, "")).Bound(historyv1.FieldAt, s.at)) {
 		if err != nil {
 			return all, err
 		}

@@ -21,12 +21,12 @@ type placeOf struct{ resource, namespace string }
 
 // addStates writes into trees how their objects are, from the tables of their kinds. What has no such column, or cannot
 // be read, has no state.
-func (v *visit) addStates(roots []*treeNode) {
-	if !v.at.IsNow() {
+func (b *treePage) addStates() {
+	if !b.at.IsNow() {
 		return
 	}
 	byPlace := map[placeOf]map[string]*treeNode{}
-	for _, root := range roots {
+	for _, root := range b.Roots {
 		for _, n := range append(root.flat(), root) {
 			p := placeOf{n.Resource, n.Namespace}
 			if byPlace[p] == nil {
@@ -35,7 +35,7 @@ func (v *visit) addStates(roots []*treeNode) {
 			byPlace[p][n.Name] = n
 		}
 	}
-	kinds, _ := v.conn.served()
+	kinds, _ := b.conn.served()
 	var group errgroup.Group
 	group.SetLimit(sweepAtOnce)
 	var mu sync.Mutex // nodes may be in several trees
@@ -43,7 +43,7 @@ func (v *visit) addStates(roots []*treeNode) {
 		for p, nodes := range byPlace {
 			if p.resource == k.Name() {
 				group.Go(func() error {
-					table, err := v.tableFor(k, p.namespace, nodes)
+					table, err := b.tableFor(k, p.namespace, nodes)
 					mu.Lock()
 					defer mu.Unlock()
 					if err == nil {
@@ -58,8 +58,8 @@ func (v *visit) addStates(roots []*treeNode) {
 }
 
 // tableFor reads the table of some objects of a kind in a namespace.
-func (v *visit) tableFor(k past.Served, namespace string, nodes map[string]*treeNode) (*metav1.Table, error) {
-	request := v.conn.rest.Get().SetHeader("Accept", asTable).Param("limit", "1000")
+func (b *treePage) tableFor(k past.Served, namespace string, nodes map[string]*treeNode) (*metav1.Table, error) {
+	request := b.conn.rest.Get().SetHeader("Accept", asTable).Param("limit", "1000")
 	target := k.In(namespace, "")
 	if len(nodes) == 1 {
 		for name := range nodes {
@@ -67,7 +67,7 @@ func (v *visit) tableFor(k past.Served, namespace string, nodes map[string]*tree
 		}
 	}
 	table := new(metav1.Table)
-	return table, decode(request.AbsPath(pathOf(target)...).Do(v.ctx()), table)
+	return table, decode(request.AbsPath(pathOf(target)...).Do(b.ctx()), table)
 }
 
 func setStates(table *metav1.Table, nodes map[string]*treeNode) {

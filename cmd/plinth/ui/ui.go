@@ -11,6 +11,8 @@ package ui
 import (
 	"net/http"
 	"strings"
+
+	clientrest "k8s.io/client-go/rest"
 )
 
 // Options say what the page is served with.
@@ -59,21 +61,21 @@ func (s *Server) routes() {
 	s.page("GET /definitions", (*visit).definitions)
 	s.page("GET /definitions/{name}", (*visit).definition)
 
-	s.page("GET /objects/{resource}/{namespace}/{name}", (*visit).object)
-	s.page("GET /objects/{resource}/{namespace}/{name}/timeline", (*visit).timeline)
-	s.page("GET /objects/{resource}/{namespace}/{name}/blame", (*visit).blame)
-	s.page("GET /objects/{resource}/{namespace}/{name}/undo", (*visit).undo)
-	s.page("POST /objects/{resource}/{namespace}/{name}/undo", (*visit).doUndo)
-	s.page("GET /objects/{resource}/{namespace}/{name}/undelete", (*visit).undelete)
-	s.page("POST /objects/{resource}/{namespace}/{name}/undelete", (*visit).doUndelete)
+	s.page("GET /objects/{resource}/{namespace}/{name}", of((*visit).subject, "yaml", (*subject).object))
+	s.page("GET /objects/{resource}/{namespace}/{name}/timeline", of((*visit).pastSubject, "timeline", (*subject).timeline))
+	s.page("GET /objects/{resource}/{namespace}/{name}/blame", of((*visit).pastSubject, "blame", (*subject).blame))
+	s.page("GET /objects/{resource}/{namespace}/{name}/undo", of((*visit).pastSubject, "timeline", (*subject).undo))
+	s.page("POST /objects/{resource}/{namespace}/{name}/undo", of((*visit).pastSubject, "timeline", (*subject).doUndo))
+	s.page("GET /objects/{resource}/{namespace}/{name}/undelete", of((*visit).pastSubject, "timeline", (*subject).undelete))
+	s.page("POST /objects/{resource}/{namespace}/{name}/undelete", of((*visit).pastSubject, "timeline", (*subject).doUndelete))
 	s.page("GET /trash", (*visit).trash)
-	s.page("GET /objects/{resource}/{namespace}/{name}/tree", (*visit).tree)
-	s.page("GET /objects/{resource}/{namespace}/{name}/logs", (*visit).logs)
+	s.page("GET /objects/{resource}/{namespace}/{name}/tree", of((*visit).subject, "tree", (*subject).tree))
+	s.page("GET /objects/{resource}/{namespace}/{name}/logs", of((*visit).subject, "logs", (*subject).logs))
 	s.page("GET /live/logs/{namespace}/{name}", (*visit).liveLogs)
 	for _, method := range []string{"GET", "POST"} { // a form, and what it asks for
-		s.page(method+" /objects/{resource}/{namespace}/{name}/edit", (*visit).edit)
-		s.page(method+" /objects/{resource}/{namespace}/{name}/scale", (*visit).scale)
-		s.page(method+" /objects/{resource}/{namespace}/{name}/restart", (*visit).restart)
+		s.page(method+" /objects/{resource}/{namespace}/{name}/edit", of((*visit).presentSubject, "edit", (*subject).edit))
+		s.page(method+" /objects/{resource}/{namespace}/{name}/scale", of((*visit).presentSubject, "scale", (*subject).scale))
+		s.page(method+" /objects/{resource}/{namespace}/{name}/restart", of((*visit).presentSubject, "restart", (*subject).restart))
 		s.page(method+" /objects/{resource}/{namespace}/{name}/delete", (*visit).remove)
 	}
 }
@@ -89,6 +91,17 @@ func (s *Server) page(pattern string, show func(*visit) error) {
 			s.fail(w, r, v, err)
 		}
 	})
+}
+
+// of is a page about the object that the path names, which find looks up.
+func of(find func(v *visit, tab string) (*subject, error), tab string, show func(*subject) error) func(*visit) error {
+	return func(v *visit) error {
+		s, err := find(v, tab)
+		if err != nil {
+			return err
+		}
+		return show(s)
+	}
 }
 
 // mostForm bounds what a form may send; the API takes objects of about 3 MB.
@@ -140,4 +153,21 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.StripPrefix(strings.TrimSuffix(s.base, "/"), s.mux).ServeHTTP(w, r)
+}
+
+// Door lets visitors in.
+type Door interface {
+	// guard refuses requests that no browser of a visitor sends, such as those with a foreign Host.
+	guard(r *http.Request) error
+	// enter returns with what credentials the requests of a visitor go on, and a key that is the same for the same
+	// ones. The error of somebody who is to sign in first is errSignIn.
+	enter(r *http.Request) (key string, config *clientrest.Config, err error)
+	// routes adds the paths of the door itself.
+	routes(s *Server)
+	// welcome shows somebody who is not known how to get in; false if there is nothing to show. err says why he is not.
+	welcome(w http.ResponseWriter, r *http.Request, err error) bool
+	// server is the address of the API, for people.
+	server(r *http.Request) string
+	// leave says where a visitor signs out; nothing if he cannot.
+	leave() string
 }

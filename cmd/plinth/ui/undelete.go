@@ -45,61 +45,58 @@ func keyOf(o historyv1.ObjectReference) string {
 }
 
 // undelete shows what an undelete would create.
-func (v *visit) undelete() error { return v.showUndelete(nil, nil) }
+func (s *subject) undelete() error { return s.showUndelete(nil, nil) }
 
 // showUndelete shows what an undelete would create, and why it was not done.
-func (v *visit) showUndelete(fault error, failed []notBrought) error {
-	s, err := v.pastSubject("timeline")
-	if err != nil {
-		return err
-	}
+func (s *subject) showUndelete(fault error, failed []notBrought) error {
+	var err error
 	b, code := &undeletePage{subject: s, Failed: failed}, 0
 	if len(failed) == 0 || s.Gone {
-		err = v.fillUndelete(b)
+		err = b.fill()
 	}
 	if err = cmp.Or(fault, err); err != nil {
 		e := asAnswer(explain(err), "This cannot be brought back")
 		b.Fault, code = &e, e.Code
 	}
-	return v.show("undelete.html", page{Title: s.title() + " · undelete", Nav: "trash", Code: code, Body: b})
+	return s.show("undelete.html", page{Title: s.title() + " · undelete", Nav: "trash", Code: code, Body: b})
 }
 
-func (v *visit) fillUndelete(b *undeletePage) error {
-	to, err := v.backTo()
+func (b *undeletePage) fill() error {
+	to, err := b.backTo()
 	if err != nil {
 		return err
 	}
 	b.To = pinned(to)
-	step, err := v.past.Reverter.Undelete(v.ctx(), b.target(), to)
+	step, err := b.past.Reverter.Undelete(b.ctx(), b.target(), to)
 	if err != nil {
 		return err
 	}
-	newest, err := v.newestOf(b.target())
+	newest, err := b.newestChange()
 	if err != nil {
 		return err
 	}
-	tried := v.past.Reverter.Try(v.ctx(), step) // its namespace may come back first, so that it is shown all the same
-	if b.stepPreview, err = v.previewOf(b.subject, step); err != nil {
+	tried := b.past.Reverter.Try(b.ctx(), step) // its namespace may come back first, so that it is shown all the same
+	if b.stepPreview, err = b.previewOf(step); err != nil {
 		return err
 	}
 	if newest != nil {
 		b.Seen = newest.Rev()
-		asked := v.changeRow(v.requestOf(newest.Description))
+		asked := b.changeRow(b.requestOf(newest.Description))
 		b.Deletion = &asked
 	}
-	if err := v.addFollowed(b, to); err != nil {
+	if err := b.addFollowed(to); err != nil {
 		return err
 	}
 	return tried
 }
 
-// newestOf is the newest change of an object, nil if none is kept.
-func (v *visit) newestOf(t past.Target) (*changeRow, error) {
-	for change, err := range v.past.History.Changes(v.ctx(), past.Query{Limit: 1}.ToObject(t)) {
+// newestChange is the newest change of the object, nil if none is kept.
+func (s *subject) newestChange() (*changeRow, error) {
+	for change, err := range s.past.History.Changes(s.ctx(), past.Query{Limit: 1}.ToObject(s.target())) {
 		if err != nil {
 			return nil, err
 		}
-		row := v.changeRow(change.Description)
+		row := s.changeRow(change.Description)
 		return &row, nil
 	}
 	return nil, nil
@@ -123,74 +120,70 @@ func (v *visit) requestOf(deletion historyv1.Description) historyv1.Description 
 }
 
 // addFollowed adds what went with the object, which can be brought back with its last state only.
-func (v *visit) addFollowed(b *undeletePage, to past.Moment) error {
+func (b *undeletePage) addFollowed(to past.Moment) error {
 	if !to.IsNow() {
 		return nil
 	}
-	deeds, err := v.past.Reverter.UndeleteAll(v.ctx(), b.target())
+	deeds, err := b.past.Reverter.UndeleteAll(b.ctx(), b.target())
 	if err != nil {
 		return err
 	}
 	for _, d := range deeds[1:] {
 		key := keyOf(d.Object)
-		chosen := v.r.Method == http.MethodGet || slices.Contains(v.r.PostForm["with"], key)
-		b.With = append(b.With, followed{v.changeRow(d.Changes[0].Description), key, chosen})
+		chosen := b.r.Method == http.MethodGet || slices.Contains(b.r.PostForm["with"], key)
+		b.With = append(b.With, followed{b.changeRow(d.Changes[0].Description), key, chosen})
 	}
 	return nil
 }
 
 // doUndelete creates the object again, and after it those that were chosen of what went with it. One that fails does not
 // stop those after it.
-func (v *visit) doUndelete() error {
-	s, err := v.pastSubject("timeline")
+func (s *subject) doUndelete() error {
+	to, err := s.backTo()
 	if err != nil {
 		return err
 	}
-	to, err := v.backTo()
-	if err != nil {
-		return err
-	}
-	newest, err := v.newestOf(s.target())
-	if err == nil && (newest == nil || newest.Rev() != v.r.PostFormValue("seen")) {
+	newest, err := s.newestChange()
+	if err == nil && (newest == nil || newest.Rev() != s.r.PostFormValue("seen")) {
 		err = errMeanwhile(s.Name)
 	}
 	if err != nil {
-		return v.showUndelete(err, nil)
+		return s.showUndelete(err, nil)
 	}
-	if with := v.r.PostForm["with"]; len(with) > 0 {
-		return v.undeleteWith(s, with)
+	if with := s.r.PostForm["with"]; len(with) > 0 {
+		return s.undeleteWith(with)
 	}
-	step, err := v.past.Reverter.Undelete(v.ctx(), s.target(), to)
+	step, err := s.past.Reverter.Undelete(s.ctx(), s.target(), to)
 	if err != nil {
-		return v.showUndelete(err, nil)
+		return s.showUndelete(err, nil)
 	}
-	result, err := v.past.Reverter.Do(v.ctx(), step, false)
+	result, err := s.past.Reverter.Do(s.ctx(), step, false)
 	if err != nil {
-		return v.showUndelete(err, nil)
+		return s.showUndelete(err, nil)
 	}
-	return v.showDone(s, step, result)
+	return s.showDone(step, result)
 }
 
 // undeleteWith brings back an object, and then others.
-func (v *visit) undeleteWith(s *subject, with []string) error {
-	deeds, err := v.past.Reverter.UndeleteAll(v.ctx(), s.target())
+func (s *subject) undeleteWith(with []string) error {
+	deeds, err := s.past.Reverter.UndeleteAll(s.ctx(), s.target())
 	if err != nil {
-		return v.showUndelete(err, nil)
+		return s.showUndelete(err, nil)
 	}
-	step, err := v.past.Reverter.UndoDeed(v.ctx(), deeds[0])
+	step, err := s.past.Reverter.UndoDeed(s.ctx(), deeds[0])
 	if err != nil {
-		return v.showUndelete(err, nil)
+		return s.showUndelete(err, nil)
 	}
-	result, err := v.past.Reverter.Do(v.ctx(), step, false)
+	result, err := s.past.Reverter.Do(s.ctx(), step, false)
 	if err != nil {
-		return v.showUndelete(err, nil)
+		return s.showUndelete(err, nil)
 	}
 	brought, failed := 0, []notBrought{}
 	for _, d := range deeds[1:] {
 		if !slices.Contains(with, keyOf(d.Object)) {
 			continue
 		}
-		if err := v.bring(d); err != nil {
+		if err := s.bring(d); err != nil {
 			failed = append(failed, notBrought{keyOf(d.Object), explain(err).Text})
 			continue
 		}
@@ -198,19 +191,22 @@ func (v *visit) undeleteWith(s *subject, with []string) error {
 	}
 	if len(failed) > 0 {
 		text := fmt.Sprintf("%s is there again as revision %s, with %d that went with it; %d could not be brought back.", s.Name, result.GetResourceVersion(), brought, len(failed))
-		return v.showUndelete(problem(http.StatusConflict, "%s", text), failed)
+		if s, err = s.pastSubject("timeline"); err != nil { // it is there again
+			return err
+		}
+		return s.showUndelete(problem(http.StatusConflict, "%s", text), failed)
 	}
-	return v.showDone(s, step, result, "more", strconv.Itoa(brought))
+	return s.showDone(step, result, "more", strconv.Itoa(brought))
 }
 
 // bring plays the step of a deed. Where a controller has made the object meanwhile, it is changed.
-func (v *visit) bring(d *past.Deed) error {
+func (s *subject) bring(d *past.Deed) error {
 	try := func() error {
-		step, err := v.past.Reverter.UndoDeed(v.ctx(), d)
+		step, err := s.past.Reverter.UndoDeed(s.ctx(), d)
 		if err != nil {
 			return err
 		}
-		_, err = v.past.Reverter.Do(v.ctx(), step, false)
+		_, err = s.past.Reverter.Do(s.ctx(), step, false)
 		return err
 	}
 	err := try()

@@ -45,44 +45,40 @@ type within struct {
 }
 
 // undo shows what an undo would do.
-func (v *visit) undo() error { return v.showUndo(nil) }
+func (s *subject) undo() error { return s.showUndo(nil) }
 
 // showUndo shows what an undo would do, and why it was not done.
-func (v *visit) showUndo(fault error) error {
-	s, err := v.pastSubject("timeline")
-	if err != nil {
-		return err
-	}
+func (s *subject) showUndo(fault error) error {
 	b, code := &undoPage{subject: s}, 0
-	step, err := v.undoStep(b)
+	step, err := b.step()
 	if err == nil {
-		err = v.past.Reverter.Try(v.ctx(), step)
+		err = s.past.Reverter.Try(s.ctx(), step)
 	}
 	if err == nil && !step.Empty() {
-		b.stepPreview, err = v.previewOf(s, step)
+		b.stepPreview, err = s.previewOf(step)
 	}
 	if err = cmp.Or(fault, err); err != nil {
 		e := asAnswer(explain(err), "This cannot be undone")
 		b.Fault, code = &e, e.Code
 	}
-	return v.show("undo.html", page{Title: s.title() + " · undo", Nav: s.Resource, Code: code, Body: b})
+	return s.show("undo.html", page{Title: s.title() + " · undo", Nav: s.Resource, Code: code, Body: b})
 }
 
-// undoStep is the step that the address asks for.
-func (v *visit) undoStep(b *undoPage) (*past.Step, error) {
-	to, err := v.backTo()
+// step is the step that the address asks for.
+func (b *undoPage) step() (*past.Step, error) {
+	to, err := b.backTo()
 	if err != nil {
 		return nil, err
 	}
 	b.To = pinned(to)
-	return v.past.Reverter.Undo(v.ctx(), b.target(), to)
+	return b.past.Reverter.Undo(b.ctx(), b.target(), to)
 }
 
 // backTo is the moment whose state an object gets: that of the form, of the address, or of the page.
-func (v *visit) backTo() (past.Moment, error) {
-	text := cmp.Or(v.r.PostFormValue("to"), v.param("to"))
+func (s *subject) backTo() (past.Moment, error) {
+	text := cmp.Or(s.r.PostFormValue("to"), s.param("to"))
 	if text == "" {
-		return v.at, nil
+		return s.at, nil
 	}
 	return past.ParseMoment("to", text, time.Now())
 }
@@ -115,9 +111,9 @@ func momentText(pinned string) string {
 func (b *undoPage) ToText() string { return momentText(b.To) }
 
 // previewOf shows what a step does.
-func (v *visit) previewOf(s *subject, step *past.Step) (p stepPreview, err error) {
+func (s *subject) previewOf(step *past.Step) (p stepPreview, err error) {
 	view := viewOf(s)
-	p = stepPreview{Verb: step.Verb(), Notes: notesOf(step), Within: withinOf(step.Within), View: v.param("view")}
+	p = stepPreview{Verb: step.Verb(), Notes: notesOf(step), Within: withinOf(step.Within), View: s.param("view")}
 	if step.Before != nil {
 		p.Seen = step.Before.GetResourceVersion()
 	}
@@ -184,32 +180,28 @@ func errMeanwhile(what string) error {
 }
 
 // doUndo undoes what the form was about.
-func (v *visit) doUndo() error {
-	s, err := v.pastSubject("timeline")
+func (s *subject) doUndo() error {
+	step, err := (&undoPage{subject: s}).step()
 	if err != nil {
-		return err
+		return s.showUndo(err)
 	}
-	step, err := v.undoStep(&undoPage{subject: s})
+	if step.Before.GetResourceVersion() != s.r.PostFormValue("seen") {
+		return s.showUndo(errMeanwhile(s.Name))
+	}
+	result, err := s.past.Reverter.Do(s.ctx(), step, false)
 	if err != nil {
-		return v.showUndo(err)
+		return s.showUndo(err)
 	}
-	if step.Before.GetResourceVersion() != v.r.PostFormValue("seen") {
-		return v.showUndo(errMeanwhile(s.Name))
-	}
-	result, err := v.past.Reverter.Do(v.ctx(), step, false)
-	if err != nil {
-		return v.showUndo(err)
-	}
-	return v.showDone(s, step, result)
+	return s.showDone(step, result)
 }
 
 // showDone goes on to the timeline, at the version that was written.
-func (v *visit) showDone(s *subject, step *past.Step, result *unstructured.Unstructured, more ...string) error {
+func (s *subject) showDone(step *past.Step, result *unstructured.Unstructured, more ...string) error {
 	rv := ""
 	if step.Verb() != "delete" {
 		rv = result.GetResourceVersion()
 	}
-	address := v.objectLink(s.Resource, s.Namespace, s.Name, "timeline", append([]string{"at", "", "rv", rv, "done", "1"}, more...)...)
-	http.Redirect(v.w, v.r, address, http.StatusSeeOther)
+	address := s.objectLink(s.Resource, s.Namespace, s.Name, "timeline", append([]string{"at", "", "rv", rv, "done", "1"}, more...)...)
+	http.Redirect(s.w, s.r, address, http.StatusSeeOther)
 	return nil
 }

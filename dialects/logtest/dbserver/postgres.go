@@ -3,6 +3,7 @@ package dbserver
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -82,4 +83,10 @@ func queryOne(ctx context.Context, dsn, query string) (n int) {
 		return -1
 	}
 	return n
+}
+
+// StandBy makes a Postgres server that is stopped come back as a standby, which is read-only until somebody
+// calls pg_promote().
+func (s *Server) StandBy() error {
+	return os.WriteFile(filepath.Join(s.dir, "data", "standby.signal"), nil, 0o600)
 }

@@ -7,20 +7,6 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/pages"
 )
 
-// face is what objects and raw keys do each in their own way. Code that both share calls it, and never asks which of them
-// it is inside; what differs in numbers only is in ids and limits. useObjects and useKeys set all of it, when a Store is made.
-type face interface {
-	// write runs b's transaction. The committer calls it.
-	write(b *batch) error
-	// prepare sets b.updates, what the state lacks of b, which was written, and what b's callers are to be told. The tail
-	// calls it, and calls it again if the state is read anew before it has b.
-	prepare(b *batch)
-	// answer tells b's callers. The tail calls it after prepare.
-	answer(b *batch)
-	// compactTo deletes what a floor at a revision makes superfluous. The compactor calls it.
-	compactTo(revision int64) error
-}
-
 // ids know what the ids of rows mean: that of an object is its revision, and a revision of raw keys has an id for each of
 // its rows.
 type ids struct {

@@ -1,8 +1,0 @@
-package logtest
-
-import (
-	"crypto/rand"
-	"strings"
-)
-
-func randomName() string { return strings.ToLower(rand.Text()[:12]) }
