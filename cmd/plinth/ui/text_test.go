@@ -50,20 +50,3 @@ func TestFolding(t *testing.T) {
 		}
 	}
 }
-
-// TestShortOf: the end of a field's name says what it is.
-func TestShortOf(t *testing.T) {
-	for field, want := range map[string]string{
-		`spec.template.spec.containers[name="web"].image`:                 "image",
-		`spec.template.spec.containers[name="a.b\"]."].env[name="X"]`:     `env[name="X"]`,
-		`spec.template.spec.containers[name="web"].env[name="LOG"].value`: `env[name="LOG"].value`,
-		`metadata.annotations.example.com/note`:                           "example.com/note",
-		`data.app.properties`:                                             "app.properties",
-		`value`:                                                           "value",
-		``:                                                                "",
-	} {
-		if got := shortOf(field); got != want {
-			t.Errorf("the short form of %s is %q, not %q", field, got, want)
-		}
-	}
-}

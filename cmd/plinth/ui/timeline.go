@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -265,6 +266,45 @@ func (r *timelineRow) addTouched(version *historyv1.Version) {
 		r.Fields = append(r.Fields, shortField{field, shortOf(field)})
 	}
 	r.Size = 5 + min(4, len(version.Touched)/2)
+}
+
+// shortOf is the end of a field's name: image of spec.template.spec.containers[name="web"].image, and what has the value
+// of a variable before it: env[name="LOG"].value.
+func shortOf(field string) string {
+	for _, of := range []string{"metadata.annotations.", "metadata.labels.", "data.", "stringData.", "binaryData."} {
+		if strings.HasPrefix(field, of) {
+			return field[len(of):]
+		}
+	}
+	last, before := lastDot(field), 0
+	if last > 0 {
+		before = lastDot(field[:last-1])
+	}
+	if field[last:] == "value" {
+		return field[before:]
+	}
+	return field[last:]
+}
+
+// lastDot is where the last element of a field's name begins. Keys of items, in brackets, may have dots.
+func lastDot(field string) int {
+	begin, quoted, depth := 0, false, 0
+	for i := 0; i < len(field); i++ {
+		switch c := field[i]; {
+		case c == '\\' && quoted:
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[':
+			depth++
+		case c == ']':
+			depth--
+		case c == '.' && depth == 0:
+			begin = i + 1
+		}
+	}
+	return begin
 }
 
 // shownVersion reads the version of an object at a moment, and what it is compared with. It is nil if there is none.

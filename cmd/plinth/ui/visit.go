@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
 	clientrest "k8s.io/client-go/rest"
@@ -276,14 +275,4 @@ func decode(result clientrest.Result, out any) error {
 		return err
 	}
 	return json.Unmarshal(text, out)
-}
-
-// Check asks a server for its version: whether it can be reached, and is a Kubernetes API.
-func Check(ctx context.Context, config *clientrest.Config) error {
-	client, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return err
-	}
-	_, err = client.RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
-	return err
 }
