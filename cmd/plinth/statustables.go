@@ -184,6 +184,6 @@ func (s *status) printBackups(w *tabwriter.Writer) {
 	_ = w.Flush() // the columns of the table before are not those of this one
 	fmt.Fprint(w, "\nBACKUP\tTAKEN\tREVISION\tSIZE\n")
 	for _, f := range s.Backups.Files[:min(len(s.Backups.Files), backupsShown)] {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", printable(f.Name), stamp(f.Time), f.Revision, bytesText(f.Bytes))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", printable(f.Name), stamp(f.Time), f.Revision, units.Bytes(f.Bytes))
 	}
 }
