@@ -68,6 +68,17 @@ type row struct {
 // asTable asks the API for the columns that kubectl shows.
 const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io, application/json"
 
+// firstRows is how many rows the script gets first: a screen has fewer, and the first ones are to be seen at once.
+const firstRows = 250
+
+// mostRows is how many rows the answer has at most.
+func (v *visit) mostRows() int {
+	if v.param("continue") == "" {
+		return min(firstRows, v.s.rowsAtOnce)
+	}
+	return v.s.rowsAtOnce
+}
+
 // rows answers with a page of a list's rows.
 func (v *visit) rows() error {
 	kind, err := v.past.History.FindPastKind(v.ctx(), v.r.PathValue("resource"))
@@ -77,7 +88,7 @@ func (v *visit) rows() error {
 	if !v.at.IsNow() {
 		return v.pastRows(kind)
 	}
-	request := v.tableRequest(kind).Param("limit", strconv.Itoa(v.s.rowsAtOnce))
+	request := v.tableRequest(kind).Param("limit", strconv.Itoa(v.mostRows()))
 	if next := v.param("continue"); next != "" {
 		request = request.Param("continue", next)
 	}

@@ -23,9 +23,9 @@ func (v *visit) pastRows(kind past.Kind) error {
 		return err
 	}
 	q := past.Query{}.ToObject(kind.In(v.namespace, "")).Bound(historyv1.FieldAt, at)
-	out := rowsPage{Columns: pastColumns, Rows: []row{}}
-	for more := true; more; more = next != "" && len(out.Rows) < v.s.rowsAtOnce {
-		q.Limit = v.s.rowsAtOnce - len(out.Rows)
+	out, most := rowsPage{Columns: pastColumns, Rows: []row{}}, v.mostRows()
+	for more := true; more; more = next != "" && len(out.Rows) < most {
+		q.Limit = most - len(out.Rows)
 		var versions []historyv1.Version
 		if versions, next, err = v.past.History.VersionsPage(v.ctx(), q, next); err != nil {
 			return err

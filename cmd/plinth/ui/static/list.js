@@ -83,7 +83,7 @@
   }
 
   function draw() {
-    const first = Math.max(0, Math.floor(box.scrollTop / height) - 12), last = Math.min(shown.length, first + Math.ceil(box.clientHeight / height) + 26);
+    const first = Math.max(0, Math.floor(box.scrollTop / height) - 8), last = Math.min(shown.length, first + Math.ceil(box.clientHeight / height) + 16);
     table.setAttribute("aria-rowcount", shown.length + 1);
     if (!shown.length) {
       lines = [];
