@@ -23,7 +23,7 @@ changed.
 
 The last change is the newest one that a write can revert; changes of the status alone do not count.
 If it created the object, undo deletes the object. A second undo brings the change back; --to ~2
-goes further.
+goes further. With --change, one older change is reverted, and what was changed after it stays.
 
 The status, the finalizers and the identity (uid, time of creation) stay as they are. Owner references
 to objects that are gone are left out and named.
@@ -44,6 +44,7 @@ type undoQuery struct {
 	historyFlags
 	bringing
 	to, user, since string
+	change          int
 	force           bool
 	view            past.View
 }
@@ -56,12 +57,14 @@ func newUndo() *cobra.Command {
 		Long:  undoHelp,
 		Example: `  plinth undo deployments/web -n shop
   plinth undo deployments/web -n shop --to 12345 --dry-run=server
+  plinth undo deployments/web -n shop --change 12345
   plinth undo --user ann --since 1h -n shop`,
 		ValidArgsFunction: q.completeObjects,
 		RunE:              q.run,
 	}
 	q.add(cmd, true,
 		toFlag(text(&q.to, ""), "`moment` whose state the object gets: 2h, 14:00, \"2006-01-02 15:04\", a revision, or ~2 for that before the last two changes", moments),
+		Flag{Name: "change", Set: number(&q.change, 0), Help: "`revision` of one change, which is reverted alone: what was changed after it stays"},
 		userFlag(&q.user, "`name` of the user whose changes are undone"),
 		sinceFlag(&q.since, "`moment` of the first of the user's changes that is undone"),
 		forceFlag(&q.force, "with --user: also undo objects that others have changed or created since"),
@@ -75,8 +78,12 @@ func newUndo() *cobra.Command {
 
 func (q *undoQuery) run(cmd *cobra.Command, args []string) error {
 	switch {
-	case q.user != "" && (len(args) > 0 || q.to != ""):
-		return usagef("--user undoes what the user did to all objects: leave out TYPE/NAME and --to")
+	case q.user != "" && (len(args) > 0 || q.to != "" || q.change != 0):
+		return usagef("--user undoes what the user did to all objects: leave out TYPE/NAME, --to and --change")
+	case q.change != 0 && q.to != "":
+		return usagef("--change reverts one change, and --to all since a moment: write one of them")
+	case q.change < 0:
+		return usagef("--change %d: write a revision, as plinth log shows it", q.change)
 	case q.user != "" && q.since == "":
 		return usagef("--since is missing: write the moment of the first change to undo, such as --since 1h")
 	case q.user == "" && (q.since != "" || q.force || q.allNamespaces):
@@ -112,7 +119,12 @@ func (q *undoQuery) undoObject(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	step, err := client.Reverter.Undo(cmd.Context(), target, to)
+	var step *past.Step
+	if q.change != 0 {
+		step, err = client.Reverter.UndoChange(cmd.Context(), target, int64(q.change))
+	} else {
+		step, err = client.Reverter.Undo(cmd.Context(), target, to)
+	}
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,51 @@ import (
 // Undo returns the step that gives an object the state that it had at a moment. Without a moment it is
 // the state before the newest change that a write can take back: changes of the status alone are not.
 func (r *Reverter) Undo(ctx context.Context, t Target, to Moment) (*Step, error) {
+	current, err := r.undoable(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	if to.IsNow() {
+		return r.undoNewest(ctx, t, current)
+	}
+	v, err := r.history.MustBeAt(ctx, t, to)
+	if err != nil {
+		return nil, err
+	}
+	old, err := Object(v)
+	if err != nil {
+		return nil, err
+	}
+	return r.stepBack(ctx, t, current, old)
+}
+
+// UndoChange returns the step that takes back one change of an object: the fields that it touched get what they had before
+// it, and what was changed after it stays.
+func (r *Reverter) UndoChange(ctx context.Context, t Target, revision int64) (*Step, error) {
+	current, err := r.undoable(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	change, err := first(r.history.Changes(ctx, Query{Limit: 1}.ToObject(t).Bound(historyv1.FieldUntil, Moment{Revision: revision})))
+	switch {
+	case err != nil:
+		return nil, err
+	case change == nil || change.Revision != revision:
+		return nil, fmt.Errorf("revision %d changed something else than %s; plinth log %s lists its changes", revision, t, t.words())
+	case change.Action != historyv1.Changed:
+		return nil, fmt.Errorf("revision %d is no change of %s that can be taken back alone: it was %s", revision, t, change.Action)
+	case IsStatus(*change):
+		return nil, fmt.Errorf("revision %d changed the status of %s, which controllers write", revision, t)
+	}
+	step, err := r.takeBack(ctx, t, current, []span{{revision, revision}})
+	if step == nil && err == nil {
+		err = fmt.Errorf("what %s was before revision %d is not kept%s", t, revision, r.history.because())
+	}
+	return step, err
+}
+
+// undoable returns an object as it is, and an error if no undo can change it.
+func (r *Reverter) undoable(ctx context.Context, t Target) (*unstructured.Unstructured, error) {
 	newest, err := first(r.history.Changes(ctx, Query{Limit: 1}.ToObject(t)))
 	if err != nil {
 		return nil, err
@@ -27,18 +72,7 @@ func (r *Reverter) Undo(ctx context.Context, t Target, to Moment) (*Step, error)
 	case current.GetDeletionTimestamp() != nil:
 		return nil, fmt.Errorf("%s is being deleted, which no undo can stop; when it is gone, plinth undelete %s brings it back", t, t.words())
 	}
-	if to.IsNow() {
-		return r.undoNewest(ctx, t, current)
-	}
-	v, err := r.history.MustBeAt(ctx, t, to)
-	if err != nil {
-		return nil, err
-	}
-	old, err := Object(v)
-	if err != nil {
-		return nil, err
-	}
-	return r.stepBack(ctx, t, current, old)
+	return current, nil
 }
 
 // undoNewest looks for the newest change whose undoing makes a difference.

@@ -62,6 +62,39 @@ func TestUndoKeepsStatus(t *testing.T) {
 	}
 }
 
+// TestUndoChange takes one change back, and keeps what was changed after it. What is no change that a write can take back is
+// refused.
+func TestUndoChange(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	web := f.target("deploy", "web")
+	f.create(f.c, "deployments", deployment)
+	created := revisionOf(f.now(web))
+	f.change(f.c, web, func(o *unstructured.Unstructured) {
+		replicas(4)(o)
+		o.SetAnnotations(map[string]string{"why": "sale"})
+	})
+	changed := revisionOf(f.now(web))
+	f.change(f.c, web, func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{"team": "core"}) })
+	f.change(f.c, web, func(o *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(o.Object, int64(2), "status", "replicas")
+	}, "status")
+	status := revisionOf(f.now(web))
+	f.create(f.c, "configmaps", configMap("a", "1"))
+	other := revisionOf(f.now(f.target("configmaps", "a")))
+	for revision, want := range map[int64]string{
+		created: "was created", status: "changed the status", other: "changed something else", other + 1000: "1",
+	} {
+		if _, err := f.c.Reverter.UndoChange(f.Context(), web, revision); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("revision %d: %v, not %q", revision, err, want)
+		}
+	}
+	after := f.do(f.c.Reverter.UndoChange(f.Context(), web, changed))
+	if replicasOf(after) != 1 || len(after.GetAnnotations()) != 0 || after.GetLabels()["team"] != "core" {
+		t.Errorf("undone: %v", after.Object)
+	}
+}
+
 // TestUndoCreation deletes what the last change has created, and only that.
 func TestUndoCreation(t *testing.T) {
 	t.Parallel()

@@ -59,7 +59,7 @@ func TestTimelineLive(t *testing.T) {
 	f.set(at, "notes", "white", "data", "color")
 	b.rowsAre(6)
 	b.chosenIs(newest)
-	b.wait(`!document.querySelector("#version .badge") && document.querySelector("#undo").innerText === "Undo to here" && document.activeElement.id === "undo"`)
+	b.wait(`!document.querySelector("#version .badge") && document.querySelector("#undo").innerText === "Undo this change" && document.activeElement.id === "undo"`)
 	b.keys("]")
 	b.sees("white")
 

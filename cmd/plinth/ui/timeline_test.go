@@ -49,7 +49,7 @@ func TestTimeline(t *testing.T) {
 	if n := strings.Count(a.html, `class="version `); n != 4 {
 		t.Errorf("there are %d versions", n)
 	}
-	b.open(notes+"/timeline?rv="+rv[1]).is(200).has("<del>blue</del>", "<ins>green</ins>", "Undo to here", "<mark>green</mark>", `aria-label="Difference"`)
+	b.open(notes+"/timeline?rv="+rv[1]).is(200).has("<del>blue</del>", "<ins>green</ins>", "Undo this change", "Restore this version", "<mark>green</mark>", `aria-label="Difference"`)
 	b.open(notes+"/timeline?view=side&rv="+rv[2]).is(200).has(`class="diff halves"`, "&lt;script&gt;alert")
 	b.open(notes+"/timeline?view=yaml&rv="+rv[1]).is(200).has(`<table class="yaml"`, "green")
 	b.open(notes+"/timeline?rv="+rv[0]).is(200).has("What it was then", "blue")

@@ -21,8 +21,9 @@ import (
 type undoPage struct {
 	*subject
 	stepPreview
-	To    string // the moment, such that it does not move; empty: before the last change
-	Fault *explained
+	To     string // the moment, such that it does not move; empty: before the last change
+	Change string // the revision of the one change that is taken back; empty: all since To
+	Fault  *explained
 }
 
 // stepPreview is a step before it is played.
@@ -66,6 +67,13 @@ func (s *subject) showUndo(fault error) error {
 
 // step is the step that the address asks for.
 func (b *undoPage) step() (*past.Step, error) {
+	if b.Change = b.r.FormValue("change"); b.Change != "" {
+		m, err := revisionOf("change", b.Change)
+		if err != nil {
+			return nil, err
+		}
+		return b.past.Reverter.UndoChange(b.ctx(), b.target(), m.Revision)
+	}
 	to, err := b.backTo()
 	if err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func TestUndoByKeys(t *testing.T) {
 		b.sees("shop/web:latest")
 		b.keys("[")
 		b.sees("carol changed it")
-		b.keys("u")
+		b.keys("r")
 		b.wait(`location.pathname.endsWith("/undo")`)
 		b.sees("shop/web:1.5.1")
 		b.wait(`(document.querySelector("main form button")?.focus(), document.activeElement.tagName === "BUTTON")`)

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -46,6 +47,22 @@ func TestUndo(t *testing.T) {
 	b.open(notes + "/undo?to=" + rv[0]).is(200).has("It is already as it was then")
 }
 
+// TestUndoChange: one change is taken back from the timeline, and what came after it stays.
+func TestUndoChange(t *testing.T) {
+	b := newWorkbench(t)
+	rv := b.createNotes()
+	b.open(notes + "/timeline?rv=" + rv[1]).is(200).has("undo?change=" + rv[1])
+	preview := b.open(notes + "/undo?change=" + rv[1])
+	preview.is(200).has("Undo the change of revision "+rv[1], "<del>green</del>", "<ins>blue</ins>", "What others have changed since stays")
+	annotations := b.now("configmaps", "default", "notes").GetAnnotations()
+	b.submit(notes+"/undo?change="+rv[1], form(preview)).is(http.StatusSeeOther)
+	if b.dataOf("notes", "color") != "blue" || len(annotations) == 0 || !maps.Equal(b.now("configmaps", "default", "notes").GetAnnotations(), annotations) {
+		t.Errorf("it is %v", b.now("configmaps", "default", "notes").Object)
+	}
+	b.open(notes + "/undo?change=" + rv[0]).is(409).has("was created")
+	b.open(notes + "/undo?change=x").is(400).has("is no revision")
+}
+
 // TestUndoMeanwhile: a form about an object that somebody has changed meanwhile writes nothing, and shows what it would do
 // now.
 func TestUndoMeanwhile(t *testing.T) {
@@ -64,7 +81,7 @@ func TestUndoLast(t *testing.T) {
 	b := newWorkbench(t)
 	b.createNotes()
 	preview := b.open(notes + "/undo")
-	preview.is(200).has("The last change is taken back", "metadata.annotations")
+	preview.is(200).has("Undo the last change", "metadata.annotations")
 	if a := b.submit(notes+"/undo", form(preview)); a.code != http.StatusSeeOther {
 		t.Fatalf("the form answers with %d: %s", a.code, a.html)
 	}

@@ -93,7 +93,7 @@
   keys["]"] = () => go(at - 1);
   keys.j = keys["["];
   keys.k = keys["]"];
-  keys.u = () => { const undo = $("#undo"); if (undo) location.href = undo.href; };
+  for (const [key, id] of [["u", "#undo"], ["r", "#restore"]]) keys[key] = () => { const link = $(id); if (link) location.href = link.href; };
   take($("a[aria-current]", box));
   list[at].scrollIntoView({ block: "nearest" });
 
