@@ -32,7 +32,7 @@ func TestUndoByKeys(t *testing.T) {
 		b.sees("bob changed it")
 		b.sees("shop/web:latest")
 		b.keys("[")
-		b.sees("carol changed it")
+		b.wait(`document.querySelector("#version-head").innerText.includes("carol changed it")`) // the list has it all the time
 		b.keys("r")
 		b.wait(`location.pathname.endsWith("/undo")`)
 		b.sees("shop/web:1.5.1")
