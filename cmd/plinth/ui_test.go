@@ -142,6 +142,7 @@ func TestUIWarns(t *testing.T) {
 			t.Parallel()
 			p := showPage(t, writeKubeconfig(t, tt.server, nil))
 			p.has("", tt.code, tt.page)
+			p.has("now", tt.code, tt.page)
 			if text := p.stderr.String(); !strings.Contains(text, tt.line) || strings.Count(text, "\n") != 1 {
 				t.Errorf("printed %q, no line with %q", text, tt.line)
 			}

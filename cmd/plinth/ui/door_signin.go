@@ -107,7 +107,9 @@ func (d *SignIn) welcome(w http.ResponseWriter, r *http.Request, err error) bool
 	fault := ""
 	if apierrors.IsUnauthorized(err) {
 		fault = "Your credentials are not valid, or not any longer."
-		d.keep(w, "")
+	}
+	if len(r.CookiesNamed(tokenCookie)) > 0 {
+		d.keep(w, "") // it is of no use, and goes before a certificate
 	}
 	d.form(w, r, http.StatusUnauthorized, fault, strings.TrimSuffix(d.base, "/")+r.URL.RequestURI())
 	return true

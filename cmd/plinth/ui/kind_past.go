@@ -1,6 +1,9 @@
 package ui
 
 import (
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
 	"net/http"
 	"strings"
 	"time"
@@ -23,20 +26,54 @@ func (v *visit) pastRows(kind past.Kind) error {
 		return err
 	}
 	q := past.Query{}.ToObject(kind.In(v.namespace, "")).Bound(historyv1.FieldAt, at)
+	selected, err := v.pastSelector()
+	if err != nil {
+		return err
+	}
 	out, most := rowsPage{Columns: pastColumns, Rows: []row{}}, v.mostRows()
-	for more := true; more; more = next != "" && len(out.Rows) < most {
+	for looked := 0; looked == 0 || next != "" && len(out.Rows) < most && looked < mostLooked; {
 		q.Limit = most - len(out.Rows)
 		var versions []historyv1.Version
 		if versions, next, err = v.past.History.VersionsPage(v.ctx(), q, next); err != nil {
 			return err
 		}
 		for i := range versions {
-			out.Rows = append(out.Rows, v.pastRow(kind, &versions[i]))
+			if selected(&versions[i]) {
+				out.Rows = append(out.Rows, v.pastRow(kind, &versions[i]))
+			}
 		}
+		looked += max(1, len(versions))
 	}
 	out.Continue = positionOf(at, next)
 	out.Note = v.past.History.Kept() // the history says it with the first page
 	return v.json(out)
+}
+
+// mostLooked bounds how many objects one answer looks at, of which selectors may choose none.
+const mostLooked = 5000
+
+// pastSelector tells which objects of the past the selectors of the address choose: the history gives all of a resource.
+func (v *visit) pastSelector() (func(*historyv1.Version) bool, error) {
+	byLabels, err := labels.Parse(v.param("labels"))
+	if err != nil {
+		return nil, problem(http.StatusBadRequest, "Labels: %v", err)
+	}
+	byFields, err := fields.ParseSelector(v.param("fields"))
+	if err != nil {
+		return nil, problem(http.StatusBadRequest, "Fields: %v", err)
+	}
+	for _, r := range byFields.Requirements() {
+		if r.Field != "metadata.name" && r.Field != "metadata.namespace" {
+			return nil, problem(http.StatusBadRequest, "Fields: lists of the past know metadata.name and metadata.namespace, and not %s.", r.Field)
+		}
+	}
+	return func(version *historyv1.Version) bool {
+		if !byFields.Matches(fields.Set{"metadata.name": version.Object.Name, "metadata.namespace": version.Object.Namespace}) {
+			return false
+		}
+		o, err := past.Object(version)
+		return byLabels.Empty() || err == nil && byLabels.Matches(labels.Set(o.GetLabels()))
+	}, nil
 }
 
 // positionOf is where the next page of a list in the past begins. It has the moment, because one that the visitor has

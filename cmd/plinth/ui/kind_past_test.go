@@ -104,6 +104,38 @@ func TestPastListBad(t *testing.T) {
 	b.open("rows/configmaps?at=5&continue=x@5").is(400).has("continue key is not valid")
 }
 
+// TestPastListSelected: selectors choose among the objects of the past, too, and those that cannot are refused.
+func TestPastListSelected(t *testing.T) {
+	b := newWorkbench(t)
+	b.ui.rowsAtOnce = 2
+	last := ""
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		tier := map[bool]string{true: "front", false: "back"}[name > "b"]
+		last = b.make("configmaps", "default", "{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, labels: {tier: %s}}}", name, tier).GetResourceVersion()
+	}
+	for query, want := range map[string]string{"labels=tier%3Dfront": "[c d e]", "labels=tier%3Dfront&fields=metadata.name%3Dd": "[d]", "fields=metadata.name%3Dx": "[]"} {
+		names := []string{}
+		for position := ""; ; {
+			var page rowsPage
+			a := b.open("rows/configmaps?ns=default&at=" + last + "&" + query + "&continue=" + url.QueryEscape(position)).is(200)
+			b.must(json.Unmarshal([]byte(a.html), &page))
+			for _, r := range page.Rows {
+				names = append(names, r.Name)
+			}
+			if position = page.Continue; position == "" {
+				break
+			}
+		}
+		if got := fmt.Sprint(names); got != want {
+			t.Errorf("%s: %s, not %s", query, got, want)
+		}
+	}
+	b.open("rows/configmaps?at=" + last + "&fields=data.a%3Db").is(400).has("and not data.a")
+	b.open("rows/configmaps?at=" + last + "&labels=a%3D%3D%3Db").is(400).has("Labels:")
+	b.open("kinds/configmaps?ns=long-gone&at="+last).is(200).has("<option selected>long-gone</option>", `name="labels"`)
+	b.as("eve").open("kinds/configmaps?ns=hers").has(`<input id="namespace" data-param="ns" value="hers"`)
+}
+
 // TestPastListInBrowser: the script puts the pages together, and sorts over all of them.
 func TestPastListInBrowser(t *testing.T) {
 	b := newWorkbench(t)
@@ -117,11 +149,11 @@ func TestPastListInBrowser(t *testing.T) {
 	tab := b.browse("")
 	tab.open("kinds/configmaps?ns=default&at=" + last)
 	tab.sees("30 objects")
-	tab.wait(`document.querySelector("#list tbody tr").innerText.includes("map-00")`)
+	tab.wait(`document.querySelector("#list tbody tr[aria-rowindex]").innerText.includes("map-00")`)
 	for range 2 { // the largest come first when it is pressed again
 		eval[int](tab, `[...document.querySelectorAll("#list th button")].find((b) => b.innerText.startsWith("Revision")).click() ?? 1`)
 	}
-	tab.wait(`document.querySelector("#list tbody tr").innerText.includes("map-29")`)
-	tab.wait(`document.querySelector("#list tbody tr:last-child").innerText.includes("map-00")`)
+	tab.wait(`document.querySelector("#list tbody tr[aria-rowindex]").innerText.includes("map-29")`)
+	tab.wait(`document.querySelector("#list tbody tr[aria-rowindex=\"31\"]").innerText.includes("map-00")`)
 	tab.sound()
 }

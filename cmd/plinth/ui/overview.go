@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -30,7 +31,7 @@ const (
 
 // overview shows how things are. Its three requests run at once.
 func (v *visit) overview() error {
-	if kinds, err := v.conn.served(); err != nil && len(kinds) == 0 {
+	if kinds, err := v.conn.served(); err != nil && len(kinds) == 0 && explain(err).Code == http.StatusBadGateway {
 		return err // there is nothing to show
 	}
 	f := filter{Namespace: v.namespace}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"slices"
 	"sync"
 	"time"
 
@@ -178,5 +179,8 @@ func (v *visit) frame() *frame {
 	f.Groups = navigation(kinds)
 	known := v.conn.remember(v)
 	f.Namespaces, f.Who = known.namespaces, known.who
+	if len(f.Namespaces) > 0 && v.namespace != "" && !slices.Contains(f.Namespaces, v.namespace) {
+		f.Namespaces = append(slices.Clone(f.Namespaces), v.namespace) // it may have been there in the past
+	}
 	return f
 }

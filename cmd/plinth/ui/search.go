@@ -138,23 +138,25 @@ type suggestion struct {
 // suggestionsMost and suggestionsOfKind bound that list.
 const suggestionsMost, suggestionsOfKind = 12, 4
 
-// suggestions are the best of what was found: kinds, then objects of each kind, those with the nearest names first.
+// suggestions are the best of what was found: objects of exactly this name, kinds, then objects of each kind, those with the
+// nearest names first.
 func suggestions(b *searchPage) []suggestion {
 	all := []suggestion{}
-	for _, k := range b.Kinds[:min(3, len(b.Kinds))] {
-		all = append(all, suggestion{k.Name, "kind", k.Resource, k.Link})
-	}
-	var objects []suggestion
 	for rank := range 3 {
+		if rank == 1 {
+			for _, k := range b.Kinds[:min(3, len(b.Kinds))] {
+				all = append(all, suggestion{k.Name, "kind", k.Resource, k.Link})
+			}
+		}
 		for _, g := range b.Groups {
 			taken := 0
 			for _, o := range g.Objects {
 				if o.rank == rank && taken < suggestionsOfKind {
 					taken++
-					objects = append(objects, suggestion{o.Name, g.Kind, o.Namespace, o.Link})
+					all = append(all, suggestion{o.Name, g.Kind, o.Namespace, o.Link})
 				}
 			}
 		}
 	}
-	return append(all, objects[:min(suggestionsMost-len(all), len(objects))]...)
+	return all[:min(suggestionsMost, len(all))]
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -168,6 +169,10 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) (*visit, error) {
 	if known := conn.remember(v); apierrors.IsUnauthorized(known.failed) {
 		return nil, known.failed
 	}
+	var other *notKubernetesError
+	if kinds, err := conn.served(); len(kinds) == 0 && errors.As(err, &other) {
+		return v, other
+	}
 	s.connections.keep(key, conn)
 	v.namespace, v.atText = v.param("ns"), v.param("at")
 	for _, name := range []string{v.namespace, r.PathValue("namespace"), r.PathValue("name")} {
@@ -182,6 +187,9 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) (*visit, error) {
 	v.at, err = past.ParseMoment("at", v.atText, time.Now())
 	if err != nil {
 		v.atText = ""
+		if strings.Contains(err.Error(), "in the future") {
+			return v, problem(http.StatusBadRequest, "%s is in the future.", v.param("at"))
+		}
 		return v, problem(http.StatusBadRequest, "%q is no moment. Write how long ago, such as 2h or 3d, a time such as 14:00 or 2006-01-02 15:04, or a resourceVersion.", v.param("at"))
 	}
 	return v, nil

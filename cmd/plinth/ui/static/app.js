@@ -101,7 +101,7 @@ const plinth = (() => {
   });
 
   // namespace and moment
-  $("#namespace").addEventListener("change", (e) => { location.href = here({ ns: e.target.value }); });
+  $("#namespace").addEventListener("change", (e) => { location.href = here({ ns: e.target.value.trim() }); });
   $("#moment").addEventListener("submit", (e) => { e.preventDefault(); location.href = here({ at: $("#at").value.trim(), rv: "" }); });
   $("#at").addEventListener("change", () => $("#moment").requestSubmit());
 
@@ -147,7 +147,7 @@ const plinth = (() => {
   };
   for (const a of $$(".tabs a[data-key]")) keys[a.dataset.key] = () => { location.href = a.href; };
   addEventListener("keydown", (e) => {
-    const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName);
+    const typing = e.target.matches("textarea, select, input:not([type=range], [type=radio], [type=checkbox])") || e.key === " " && e.target.matches("input");
     if (typing && e.key === "Escape") { e.target.blur(); return; }
     if (typing || e.ctrlKey || e.metaKey || e.altKey || $("dialog[open]")) return;
     const key = keys[e.key];
