@@ -56,7 +56,7 @@ func (s *subject) edit() error {
 // presentSubject is subject for pages that change an object, which the past cannot be.
 func (v *visit) presentSubject(tab string) (*subject, error) {
 	if !v.at.IsNow() {
-		return nil, problem(http.StatusBadRequest, "You see the past, which cannot be changed. Go back to now, or undo to here from the timeline.")
+		return nil, problem(http.StatusBadRequest, "You see the past, which cannot be changed. Go back to now, or restore an older version from the timeline.")
 	}
 	return v.subject(tab)
 }

@@ -82,6 +82,17 @@ func TestEditRefused(t *testing.T) {
 	}
 }
 
+// TestEditGone: what somebody has written is not lost when the object is deleted meanwhile. Addresses of nothing say so.
+func TestEditGone(t *testing.T) {
+	b := newWorkbench(t)
+	b.open("objects/configmaps/default/one/edited").is(404).has("There is no page here.", "<nav")
+	const text = "data:\n  k: </textarea><script>typed\n"
+	gone := b.post("objects/configmaps/default/one/edit", "step", "preview", "rv", "5", "text", text).is(404).has("What you had written")
+	if gone.textarea() != text {
+		t.Errorf("the text is %q", gone.textarea())
+	}
+}
+
 // TestEditConflict: what was changed meanwhile is not overwritten, and the text can be tried against it.
 func TestEditConflict(t *testing.T) {
 	b := newWorkbench(t)

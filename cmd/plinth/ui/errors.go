@@ -96,6 +96,12 @@ func (s *Server) address(r *http.Request) string {
 	return strings.TrimSuffix(s.base, "/") + r.URL.RequestURI()
 }
 
+// errorPage says what went wrong.
+type errorPage struct {
+	explained
+	Written string // what the visitor has written into a form that cannot be shown any longer
+}
+
 // fail answers with an error: as a page, or as JSON for scripts.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, v *visit, err error) {
 	if r.Context().Err() != nil {
@@ -109,7 +115,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, v *visit, err erro
 	if asPage && (errors.Is(err, errSignIn) || apierrors.IsUnauthorized(err)) && s.door.welcome(w, r, err) {
 		return
 	}
-	e := explain(err)
+	e := errorPage{explain(err), r.PostForm.Get("text")}
 	if !asPage {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.WriteHeader(e.Code)

@@ -46,6 +46,7 @@ func (s *Server) routes() {
 	s.mux.HandleFunc("GET /static/{name}", serveAsset)
 	s.door.routes(s)
 
+	s.page("/", func(*visit) error { return problem(http.StatusNotFound, "There is no page here.") })
 	s.page("GET /{$}", (*visit).overview)
 	s.page("GET /now", (*visit).now)
 	s.page("GET /now/day", (*visit).nowDay)
