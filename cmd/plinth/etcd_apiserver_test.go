@@ -100,14 +100,15 @@ func testAPIServer(t *testing.T, program, version string, d logtest.Dialect) {
 func testPageOf(t *testing.T, s *stockAPIServer) {
 	t.Helper()
 	p := showPage(t, filepath.Join(s.dir, "kubeconfig"))
-	const web = "objects/deployments.apps/tour/web"
+	s.kubectl(t, "create", "deployment", "web", "--image=nginx:2", "-n", "default")
+	const web = "objects/deployments.apps/default/web"
 	p.has("", http.StatusOK, "Deployment", "keeps no history")
-	p.has("kinds/deployments.apps?ns=tour", http.StatusOK, "Deployment")
-	p.has("rows/deployments.apps?ns=tour", http.StatusOK, `"web"`, `"Ready"`)
+	p.has("kinds/deployments.apps?ns=default", http.StatusOK, "Deployment")
+	p.has("rows/deployments.apps?ns=default", http.StatusOK, `"web"`, `"Ready"`)
 	p.has(web, http.StatusOK, "nginx:2")
 	p.has(web+"/tree", http.StatusOK, "web")
 	p.has(web+"/edit", http.StatusOK, "nginx:2")
-	p.has("search?q=web", http.StatusOK, "tour")
+	p.has("search?q=web", http.StatusOK, "default")
 	p.has("rights", http.StatusOK, "system:masters")
 	p.has("definitions", http.StatusOK, "Deployment")
 	p.has("server", http.StatusOK, "This needs plinth")
