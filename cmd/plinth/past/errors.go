@@ -12,11 +12,14 @@ import (
 )
 
 // Mistake is an error in what the user wrote, which says what to write instead.
-type Mistake struct{ text string }
+type Mistake struct {
+	text   string
+	Future bool // it is a time that has not come yet
+}
 
 func (m *Mistake) Error() string { return m.text }
 
-func mistakef(format string, args ...any) error { return &Mistake{fmt.Sprintf(format, args...)} }
+func mistakef(format string, args ...any) error { return &Mistake{text: fmt.Sprintf(format, args...)} }
 
 // ErrNoHistory is the error of a server without the group history.plinth.io.
 var ErrNoHistory = errors.New("has no history: it is not a plinth, or one older than this command")

@@ -194,11 +194,11 @@ func (h *History) VersionsPage(ctx context.Context, q Query, from string) (all [
 	if err != nil {
 		return nil, "", err
 	}
-	all = make([]historyv1.Version, len(p.Items))
-	for i, text := range p.Items {
-		if err := json.Unmarshal(text, &all[i]); err != nil {
+	for version, err := range decoded[historyv1.Version](p) {
+		if err != nil {
 			return nil, "", err
 		}
+		all = append(all, version)
 	}
 	return all, p.Continue, nil
 }
@@ -211,12 +211,23 @@ func items[T any](pages iter.Seq2[*page, error]) iter.Seq2[T, error] {
 				yield(none, err)
 				return
 			}
-			for _, text := range p.Items {
-				var item T
-				err := json.Unmarshal(text, &item)
+			for item, err := range decoded[T](p) {
 				if !yield(item, err) || err != nil {
 					return
 				}
+			}
+		}
+	}
+}
+
+// decoded are the items of a page, until one that cannot be read.
+func decoded[T any](p *page) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, text := range p.Items {
+			var item T
+			err := json.Unmarshal(text, &item)
+			if !yield(item, err) || err != nil {
+				return
 			}
 		}
 	}

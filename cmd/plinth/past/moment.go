@@ -37,7 +37,7 @@ func ParseMoment(flag, text string, now time.Time) (Moment, error) {
 		m.Time = m.Time.Add(1) // the first moment of all times, which is not now
 	}
 	if m.Time.After(now) {
-		return Moment{}, mistakef("--%s: %s is in the future, by %s; %s", flag, text, m.Time.Sub(now).Round(time.Second), momentHelp)
+		return Moment{}, &Mistake{fmt.Sprintf("--%s: %s is in the future, by %s; %s", flag, text, m.Time.Sub(now).Round(time.Second), momentHelp), true}
 	}
 	return m, nil
 }

@@ -1,12 +1,13 @@
 package ui
 
 import (
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
-
 	"net/http"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/plinth-io/plinth/cmd/plinth/past"
 	historyv1 "github.com/plinth-io/plinth/server/history/v1"
@@ -38,8 +39,9 @@ func (v *visit) pastRows(kind past.Kind) error {
 			return err
 		}
 		for i := range versions {
-			if selected(&versions[i]) {
-				out.Rows = append(out.Rows, v.pastRow(kind, &versions[i]))
+			object, _ := past.Object(&versions[i]) // nil if it cannot be read, which its row says
+			if selected(versions[i].Object, object) {
+				out.Rows = append(out.Rows, v.pastRow(kind, &versions[i], object))
 			}
 		}
 		looked += max(1, len(versions))
@@ -53,7 +55,7 @@ func (v *visit) pastRows(kind past.Kind) error {
 const mostLooked = 5000
 
 // pastSelector tells which objects of the past the selectors of the address choose: the history gives all of a resource.
-func (v *visit) pastSelector() (func(*historyv1.Version) bool, error) {
+func (v *visit) pastSelector() (func(historyv1.ObjectReference, *unstructured.Unstructured) bool, error) {
 	byLabels, err := labels.Parse(v.param("labels"))
 	if err != nil {
 		return nil, problem(http.StatusBadRequest, "Labels: %v", err)
@@ -67,12 +69,9 @@ func (v *visit) pastSelector() (func(*historyv1.Version) bool, error) {
 			return nil, problem(http.StatusBadRequest, "Fields: lists of the past know metadata.name and metadata.namespace, and not %s.", r.Field)
 		}
 	}
-	return func(version *historyv1.Version) bool {
-		if !byFields.Matches(fields.Set{"metadata.name": version.Object.Name, "metadata.namespace": version.Object.Namespace}) {
-			return false
-		}
-		o, err := past.Object(version)
-		return byLabels.Empty() || err == nil && byLabels.Matches(labels.Set(o.GetLabels()))
+	return func(of historyv1.ObjectReference, object *unstructured.Unstructured) bool {
+		return byFields.Matches(fields.Set{"metadata.name": of.Name, "metadata.namespace": of.Namespace}) &&
+			(byLabels.Empty() || object != nil && byLabels.Matches(labels.Set(object.GetLabels())))
 	}, nil
 }
 
@@ -101,15 +100,15 @@ func (v *visit) pastPosition() (at past.Moment, next string, err error) {
 	return at, next, nil
 }
 
-// pastRow is an object as it was.
-func (v *visit) pastRow(kind past.Kind, version *historyv1.Version) row {
+// pastRow is an object as it was; nil: it cannot be read.
+func (v *visit) pastRow(kind past.Kind, version *historyv1.Version, object *unstructured.Unstructured) row {
 	of := version.Object
 	r := row{
 		Namespace: of.Namespace, Name: of.Name, Cells: []any{of.Name, version.Revision, exact(version.Time.Time), "unreadable"},
 		Link: v.objectLink(kind.Name(), of.Namespace, of.Name, ""),
 	}
-	if o, err := past.Object(version); err == nil {
-		created := o.GetCreationTimestamp()
+	if object != nil {
+		created := object.GetCreationTimestamp()
 		r.Created, r.Cells[3] = created.Unix(), exact(created.Time)
 	}
 	return r

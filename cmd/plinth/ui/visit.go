@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -142,6 +141,22 @@ func (c *connection) why(err error) error {
 	return err
 }
 
+// foreign is the error of a server that is no Kubernetes API; nil if it is one, or does not answer. Only while no kind is
+// known the server is asked: not each request for rows asks for all kinds.
+func (c *connection) foreign() error {
+	c.mu.Lock()
+	known := len(c.kinds) > 0
+	c.mu.Unlock()
+	if known {
+		return nil
+	}
+	var other *notKubernetesError
+	if _, err := c.served(); errors.As(err, &other) {
+		return other
+	}
+	return nil
+}
+
 // visit is a request of a visitor. One goroutine uses it.
 type visit struct {
 	s    *Server
@@ -169,9 +184,8 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) (*visit, error) {
 	if known := conn.remember(v); apierrors.IsUnauthorized(known.failed) {
 		return nil, known.failed
 	}
-	var other *notKubernetesError
-	if kinds, err := conn.served(); len(kinds) == 0 && errors.As(err, &other) {
-		return v, other
+	if err := conn.foreign(); err != nil {
+		return v, err
 	}
 	s.connections.keep(key, conn)
 	v.namespace, v.atText = v.param("ns"), v.param("at")
@@ -187,7 +201,8 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) (*visit, error) {
 	v.at, err = past.ParseMoment("at", v.atText, time.Now())
 	if err != nil {
 		v.atText = ""
-		if strings.Contains(err.Error(), "in the future") {
+		var mistake *past.Mistake
+		if errors.As(err, &mistake) && mistake.Future {
 			return v, problem(http.StatusBadRequest, "%s is in the future.", v.param("at"))
 		}
 		return v, problem(http.StatusBadRequest, "%q is no moment. Write how long ago, such as 2h or 3d, a time such as 14:00 or 2006-01-02 15:04, or a resourceVersion.", v.param("at"))
