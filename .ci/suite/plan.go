@@ -43,12 +43,27 @@ var withoutRace = []unwatched{
 		"TestEmptyDatabase", "TestCopiedDatabase",
 		// TestHostileStalls, TestHostileConnections, TestHostileBodies, TestStopWithConnections and TestStopWithMuteClient are watched.
 		"TestHostileSeats", "TestDatabaseDiskFull", "TestDeafClientsRunOutOfTime", "TestStopWithDeafClients", "TestStopWithDeafWebSocket",
+		"TestAdvertised", "TestAdvertisedLoopback", "TestAPIServicesAtStart", "TestAuditExec", "TestAuditExtension", "TestAuditFullDisk", "TestAuditID",
+		"TestAuditLimits", "TestAuditPanic", "TestAuditPatches", "TestAuditRecordedWebhooks", "TestAuditRemoved", "TestAuditSecrets", "TestAuditTokens",
+		"TestAuditWithoutPolicy", "TestAuthorityOfNobodyElse", "TestBackupFails", "TestBackupInterval", "TestBadCertificate", "TestCertificatesLogged",
+		"TestComponents", "TestComponentStatuses", "TestComponentStatusesInProtobuf", "TestConfigErrors", "TestDataDir", "TestDataDirModes",
+		"TestDatabaseComesLater", "TestDatabaseInMemory", "TestDatabaseNeverComes", "TestDescribed", "TestDisguises", "TestExec",
+		"TestExtensionServerConditions", "TestExtensionServerNamespaces", "TestFairnessClassified", "TestFairnessMetrics", "TestHalfCopiedDatabase",
+		"TestHostileHeaders", "TestImpersonatingNobody", "TestInProcessUser", "TestKubeletAsks", "TestKubeletFiles", "TestKubeletTrust",
+		"TestLeaseCommitDelay", "TestMovedDatabase", "TestNoComponents", "TestOpenFails", "TestOrigin", "TestOwnCertificates", "TestPeersOfOtherAuthorities",
+		"TestProxies", "TestRestoredBackup", "TestServicesFull", "TestServicesOfTwoFamilies", "TestSignerRules", "TestSimulatedNodes",
+		"TestStatusRights", "TestStorageVersionMigration", "TestTerminal", "TestTooLarge", "TestTooLargeKeepsTheConnection",
+		"TestUpdateThatCreates",
 	}, "one request comes after the other, or hundreds of one kind do"},
 	{"server/rest", []string{
 		"TestListMemory", "TestListBroken", "TestListGatheredEncodings", "TestBadConversionWebhooks", "TestPatches", "TestPatchBounds", "TestSelectionsWithIndexes",
 		"TestApplyModel", "TestFewErrors", "TestLongErrors", "TestRemovedVersions", "TestCustomResourcesRecorded", "TestConventionsOfKinds",
 		"TestFieldValidation", "TestDeletionAnswers", "TestAllocations", "TestDefaultsThatExplode", "TestTooManyTerms", "TestCostlyDefinitions",
-		"FuzzApply", "FuzzPatch",
+		"FuzzApply", "FuzzPatch", "TestApplyUnchanged", "TestBinding", "TestCascadingDeletion", "TestCBORIsJSON", "TestCBORLongList",
+		"TestConversionChangesLabels", "TestCreate", "TestDeletion", "TestDeletionOfNamespaces", "TestDeepDefinitionsInCBOR",
+		"TestDeepObjects", "TestDeleteCollection", "TestDeleteOptions", "TestDryRun", "TestEviction", "TestFieldValidationDirectives",
+		"TestFieldValidationIsTruncated", "TestFieldValidationOfProtobuf", "TestGracePeriods", "TestListText", "TestManagersInSQL", "TestPagesAreConsistent",
+		"TestPodSubresources", "TestRemovedScales", "TestResourceVersions", "TestRollback", "TestSubresources", "TestTypedClientCBOR", "TestUpdate",
 	}, "one request comes after the other"},
 	{"server/openapi", []string{
 		"TestV2", "TestV2IsWhole", "TestV2Protobuf", "TestDefinitionsBesideBuiltinKinds", "TestPublishedDefinitions", "TestPublishedSchemas",
@@ -58,11 +73,13 @@ var withoutRace = []unwatched{
 	{"server/admission", []string{"TestRecordedPolicies", "TestRecordedPlugins"}, "one request comes after the other"},
 	{"server/admission/policies", []string{"TestCostly", "TestMany"}, "one expression is evaluated after the other"},
 	{"server/encryption", []string{
-		"TestNothingPlain", "TestUnsafeDelete", "TestStartsWithoutKeyOfConfigMaps", "TestStartsWithoutAnyKey",
+		"TestNothingPlain", "TestUnsafeDelete", "TestStartsWithoutKeyOfConfigMaps", "TestStartsWithoutAnyKey", "TestCopy", "TestNoConfig",
+		"TestReads", "TestResources", "TestSwappedValues", "TestUnreadableEvent", "TestUnreadableWebhooks",
 	}, "one request comes after the other"},
 	{"server/etcd", []string{
 		"TestWatchUnread", "TestTransportUnfinished", "TestSnapshotUnread", "TestWatchSilentClient", "TestLargeRanges", "TestWatchManyIdle", "TestRangeStreamIsRange",
-	}, "much data, or many streams, of what the watched tests have little"},
+		"TestKVAnswersAsEtcd", "TestWatchHostile", "TestHashKV", "TestLongestKeys", "TestLeaseGrant", "TestOverlapsModel",
+	}, "much data, or many streams, of what the watched tests have little, or one request comes after the other"},
 	{"server/etcd/etcdtest", []string{
 		"TestUpstreamStorage", "TestUpstreamStorageAlone", "TestLikeEtcd",
 	}, "upstream's tests end after seconds, which the detector uses up; random requests come one after the other"},
@@ -75,7 +92,9 @@ var withoutRace = []unwatched{
 	{"server/kind/builtin", []string{"TestShortCutsMatchUpstream", "TestApplyMatchesUpstream"}, "one conversion comes after the other"},
 	{"server/kind/custom", nil, "one validation comes after the other"},
 	{"server/servertest", []string{"TestHundred"}, "TestParallel is watched"},
-	{"server/upstream", []string{"TestExportLargeLate", "TestImportLargeLate"}, "one page comes after the other"},
+	{"server/upstream", []string{
+		"TestExportLargeLate", "TestImportLargeLate", "TestFollowKine", "TestImportKine", "TestImport", "TestExportBack", "TestImportEncryption",
+	}, "one page comes after the other, or what is followed is another program than in TestFollowEtcd"},
 }
 
 // slow are tests that test-quick leaves out. Each takes longer than all tests of most packages do; together they take
@@ -110,9 +129,9 @@ func named(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$
 
 // plan returns the commands that test packages: lanes, which run side by side, of commands that run one after the other.
 // They add to args, which run go test; chosen is whether args choose tests by their names already, so that commands can
-// not. With race, the first lane has the race detector, unless it need watch nothing, and then the packages that the
-// detector need not watch at all; the second one has the tests of processes, and then what the detector need not watch
-// of the first lane's packages. That keeps both lanes busy for about the same time.
+// not. With race, the first lane has the race detector, unless it need watch nothing, then what the detector need not watch of
+// the same packages, and then the packages that it need not watch at all. The second one has the tests of processes. That
+// keeps both lanes busy for about the same time.
 func plan(args, packages []string, race, chosen bool) (lanes [][][]string) {
 	if !race {
 		return [][][]string{{slices.Concat(args, longestFirst(packages))}}
@@ -145,9 +164,9 @@ func plan(args, packages []string, race, chosen bool) (lanes [][][]string) {
 	} else {
 		add(&first, watched, "-race")
 	}
-	add(&second, processes)
-	add(&second, parted, "-run", pattern)
+	add(&first, parted, "-run", pattern)
 	add(&first, others)
+	add(&second, processes)
 	return slices.DeleteFunc([][][]string{first, second}, func(lane [][]string) bool { return lane == nil })
 }
 

@@ -228,7 +228,7 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 		if time.Now().After(end) {
 			ts.Fatalf("never came to match: %v\n%s", err, out)
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(300 * time.Millisecond) // kubectl takes 100 ms of a processor to start
 	}
 }
 
