@@ -28,7 +28,6 @@ var withoutRace = []unwatched{
 	{"cmd/plinth/ui", nil, ofProcesses},
 	{"bench/torture", nil, ofProcesses},
 	{"sqlstore/backup", nil, "it has no goroutines"},
-	{"server/kind/builtin/allocate", nil, "TestServicesAtOnce of server is watched"},
 	{"bench", []string{"TestRunQuick"}, "what is measured is one request after the other, and TestSuite is watched"},
 	{"dialects/logtest", []string{
 		"TestRandomPast", "TestKeepAll", "TestPageBytes", "TestOriginSize", "TestBloat", "TestRawReads", "TestLargeTransaction",
@@ -89,7 +88,7 @@ var withoutRace = []unwatched{
 	{"server/manifest", nil, "one document is read after the other"},
 	{"server/response", nil, "one answer is written after the other"},
 	{"server/status", nil, "it has no goroutines"},
-	{"server/kind/builtin", []string{"TestShortCutsMatchUpstream", "TestApplyMatchesUpstream"}, "one conversion comes after the other"},
+	{"server/kind/builtin", nil, "one conversion comes after the other; TestServicesAtOnce of server is watched"},
 	{"server/kind/custom", nil, "one validation comes after the other"},
 	{"server/servertest", []string{"TestHundred"}, "TestParallel is watched"},
 	{"server/upstream", []string{
