@@ -52,7 +52,7 @@ func TestEtcdImportKilled(t *testing.T) {
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
 		half := 0
 		for round := 0; half == 0 && round < 10; round++ { // a busy machine may miss the middle
-			for after := 20 * time.Millisecond; importUntil(t, d, from, after, &half); after += after / 4 {
+			for after := 20 * time.Millisecond; importUntil(t, d, from, after, &half); after += after / 2 {
 			}
 		}
 		if half == 0 {

@@ -367,3 +367,10 @@ func forEach(t *testing.T, test func(t *testing.T, dsn string)) {
 	t.Parallel()
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) { test(t, d.Fresh(t)) })
 }
+
+// aloneAndShared runs test on a fresh database that one server has alone and on one that servers share, side by side: it is for
+// what clients do, whose verbs server/rest tests on each dialect.
+func aloneAndShared(t *testing.T, test func(t *testing.T, dsn string)) {
+	t.Parallel()
+	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) { test(t, d.Fresh(t)) })
+}

@@ -42,7 +42,7 @@ func TestClients(t *testing.T) {
 		"resume":   testRetryWatcher,
 		"election": testElection,
 	}
-	forEach(t, func(t *testing.T, dsn string) {
+	aloneAndShared(t, func(t *testing.T, dsn string) {
 		config := serveFor(t, t.TempDir()+"/data", dsn).config(t)
 		for name, test := range tests {
 			for _, encoding := range encodings {

@@ -299,7 +299,7 @@ func verbsOfMetadata(t *testing.T, client metadata.ResourceInterface, typed type
 // TestEncodingsAgree reads what is written in one encoding in the other: it must be the
 // same, to the last field.
 func TestEncodingsAgree(t *testing.T) {
-	forEach(t, func(t *testing.T, dsn string) {
+	aloneAndShared(t, func(t *testing.T, dsn string) {
 		config := serveFor(t, t.TempDir()+"/data", dsn).config(t)
 		clients := map[string]kubernetes.Interface{}
 		for _, encoding := range encodings {

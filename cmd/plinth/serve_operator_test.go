@@ -59,7 +59,7 @@ func TestOperatorModule(t *testing.T) {
 func TestOperator(t *testing.T) {
 	dir := t.TempDir()
 	build := sync.OnceValues(func() (string, error) { return buildOperator(dir) })
-	forEach(t, func(t *testing.T, dsn string) {
+	aloneAndShared(t, func(t *testing.T, dsn string) {
 		program, err := build()
 		must(t, err)
 		s := newSites(t, program, dsn)
