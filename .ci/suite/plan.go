@@ -55,7 +55,8 @@ var withoutRace = []unwatched{
 		"TestUpdateThatCreates",
 	}, "one request comes after the other, or hundreds of one kind do"},
 	{"server/rest", []string{
-		"TestListMemory", "TestListBroken", "TestListGatheredEncodings", "TestBadConversionWebhooks", "TestPatches", "TestPatchBounds", "TestSelectionsWithIndexes",
+		"TestListMemory", "TestListBroken", "TestListGathered", "TestListGatheredEncodings", "TestManyWatchersSeeTheModel",
+		"TestBadConversionWebhooks", "TestPatches", "TestPatchBounds", "TestSelectionsWithIndexes",
 		"TestApplyModel", "TestFewErrors", "TestLongErrors", "TestRemovedVersions", "TestCustomResourcesRecorded", "TestConventionsOfKinds",
 		"TestFieldValidation", "TestDeletionAnswers", "TestAllocations", "TestDefaultsThatExplode", "TestTooManyTerms", "TestCostlyDefinitions",
 		"FuzzApply", "FuzzPatch", "TestApplyUnchanged", "TestBinding", "TestCascadingDeletion", "TestCBORIsJSON", "TestCBORLongList",
