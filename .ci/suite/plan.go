@@ -40,17 +40,17 @@ var withoutRace = []unwatched{
 		"TestRightsOfRoutes", "TestConventions", "TestDeprecatedRequestsAreCounted", "TestControllersRights", "TestControllersWriteLittle",
 		"TestDiscoveryRecorded", "TestEmulationRecorded", "TestRuntimeConfigStarts", "TestRuntimeConfigKeepsObjects", "TestOldDatabase",
 		"TestEmptyDatabase", "TestCopiedDatabase",
-		// TestHostileStalls, TestHostileConnections, TestHostileBodies, TestStopWithConnections and TestStopWithMuteClient are watched.
-		"TestHostileSeats", "TestDatabaseDiskFull", "TestDeafClientsRunOutOfTime", "TestStopWithDeafClients", "TestStopWithDeafWebSocket",
+		// TestHostileStalls, TestHostileResets, TestStopWithConnections and TestStopWithMuteClient are watched.
+		"TestHostileSeats", "TestHostileBodies", "TestHostileConnections", "TestDatabaseDiskFull", "TestDeafClientsRunOutOfTime", "TestStopWithDeafClients", "TestStopWithDeafWebSocket",
 		"TestAdvertised", "TestAdvertisedLoopback", "TestAPIServicesAtStart", "TestAuditExec", "TestAuditExtension", "TestAuditFullDisk", "TestAuditID",
 		"TestAuditLimits", "TestAuditPanic", "TestAuditPatches", "TestAuditRecordedWebhooks", "TestAuditRemoved", "TestAuditSecrets", "TestAuditTokens",
 		"TestAuditWithoutPolicy", "TestAuthorityOfNobodyElse", "TestBackupFails", "TestBackupInterval", "TestBadCertificate", "TestCertificatesLogged",
 		"TestComponents", "TestComponentStatuses", "TestComponentStatusesInProtobuf", "TestConfigErrors", "TestDataDir", "TestDataDirModes",
 		"TestDatabaseComesLater", "TestDatabaseInMemory", "TestDatabaseNeverComes", "TestDescribed", "TestDisguises", "TestExec",
-		"TestExtensionServerConditions", "TestExtensionServerNamespaces", "TestFairnessClassified", "TestFairnessMetrics", "TestHalfCopiedDatabase",
+		"TestExtensionServer", "TestExtensionServerConditions", "TestExtensionServerNamespaces", "TestFairnessClassified", "TestFairnessMetrics", "TestHalfCopiedDatabase",
 		"TestHostileHeaders", "TestImpersonatingNobody", "TestInProcessUser", "TestKubeletAsks", "TestKubeletFiles", "TestKubeletTrust",
 		"TestLeaseCommitDelay", "TestMovedDatabase", "TestNoComponents", "TestOpenFails", "TestOrigin", "TestOwnCertificates", "TestPeersOfOtherAuthorities",
-		"TestProxies", "TestRestoredBackup", "TestServicesFull", "TestServicesOfTwoFamilies", "TestSignerRules", "TestSimulatedNodes",
+		"TestProxies", "TestRestoreDrill", "TestRestoredBackup", "TestScrubInterval", "TestServicesFull", "TestServicesOfTwoFamilies", "TestSignerRules", "TestSimulatedNodes",
 		"TestStatusRights", "TestStorageVersionMigration", "TestTerminal", "TestTooLarge", "TestTooLargeKeepsTheConnection",
 		"TestUpdateThatCreates",
 	}, "one request comes after the other, or hundreds of one kind do"},
@@ -74,7 +74,7 @@ var withoutRace = []unwatched{
 	{"server/admission/policies", []string{"TestCostly", "TestMany"}, "one expression is evaluated after the other"},
 	{"server/encryption", []string{
 		"TestNothingPlain", "TestUnsafeDelete", "TestStartsWithoutKeyOfConfigMaps", "TestStartsWithoutAnyKey", "TestCopy", "TestNoConfig",
-		"TestReads", "TestResources", "TestSwappedValues", "TestUnreadableEvent", "TestUnreadableWebhooks",
+		"TestReads", "TestResources", "TestRotation", "TestSwappedValues", "TestUnreadableEvent", "TestUnreadableWebhooks",
 	}, "one request comes after the other"},
 	{"server/etcd", []string{
 		"TestWatchUnread", "TestTransportUnfinished", "TestSnapshotUnread", "TestWatchSilentClient", "TestLargeRanges", "TestWatchManyIdle", "TestRangeStreamIsRange",
