@@ -18,14 +18,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plinth-io/plinth/cmd/plinth/past"
-	"github.com/plinth-io/plinth/cmd/plinth/startup"
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/nearest"
 	"github.com/plinth-io/plinth/server"
 )
 
 func main() {
-	startup.Over()
 	os.Exit(runProgram(newProgram(), programArgs(programName(), os.Args[1:]), os.Stdout, os.Stderr))
 }
 

@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/plinth-io/plinth/cmd/plinth/startup"
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/dialects/logtest/spent"
 	"github.com/plinth-io/plinth/server/kind"
@@ -38,7 +37,6 @@ func TestMain(m *testing.M) {
 		}
 		main()
 	}
-	startup.Over()
 	// A process with the race detector sleeps for a second before it exits, so that other threads come to
 	// tell of a race.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
@@ -66,20 +64,6 @@ var built = sync.OnceValues(func() (string, error) {
 	}
 	return program, nil
 })
-
-// TestStartup: the garbage collector rests before the types of Kubernetes are registered.
-func TestStartup(t *testing.T) {
-	t.Parallel()
-	cmd, stderr := plinth(t, []string{"GODEBUG=inittrace=1"}, "version")
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err, stderr)
-	}
-	startup := strings.Index(stderr.String(), "init github.com/plinth-io/plinth/cmd/plinth/startup ")
-	types := strings.Index(stderr.String(), "init k8s.io/client-go/kubernetes/scheme ")
-	if startup < 0 || types < startup {
-		t.Errorf("the package startup initializes at byte %d of the trace, client-go's scheme at %d", startup, types)
-	}
-}
 
 // builtDir is to be removed at the end.
 var builtDir string
