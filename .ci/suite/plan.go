@@ -129,9 +129,9 @@ func named(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$
 
 // plan returns the commands that test packages: lanes, which run side by side, of commands that run one after the other.
 // They add to args, which run go test; chosen is whether args choose tests by their names already, so that commands can
-// not. With race, the first lane has the race detector, unless it need watch nothing, then what the detector need not watch of
-// the same packages, and then the packages that it need not watch at all. The second one has the tests of processes. That
-// keeps both lanes busy for about the same time.
+// not. With race, the first lane has the race detector, unless it need watch nothing, and then the packages that it need not
+// watch at all; the second lane has the tests of processes, and the third one what the detector need not watch of the
+// first one's packages. All three take about as long; server's part of the third one waits for most of its time.
 func plan(args, packages []string, race, chosen bool) (lanes [][][]string) {
 	if !race {
 		return [][][]string{{slices.Concat(args, longestFirst(packages))}}
@@ -152,7 +152,7 @@ func plan(args, packages []string, race, chosen bool) (lanes [][][]string) {
 			tests = append(tests, u.tests...)
 		}
 	}
-	var first, second [][]string
+	var first, second, third [][]string
 	add := func(to *[][]string, packages []string, flags ...string) {
 		if len(packages) > 0 {
 			*to = append(*to, slices.Concat(args, flags, packages))
@@ -164,10 +164,10 @@ func plan(args, packages []string, race, chosen bool) (lanes [][][]string) {
 	} else {
 		add(&first, watched, "-race")
 	}
-	add(&first, parted, "-run", pattern)
 	add(&first, others)
 	add(&second, processes)
-	return slices.DeleteFunc([][][]string{first, second}, func(lane [][]string) bool { return lane == nil })
+	add(&third, parted, "-run", pattern)
+	return slices.DeleteFunc([][][]string{first, second, third}, func(lane [][]string) bool { return lane == nil })
 }
 
 func unwatchedOf(importPath string) *unwatched {
