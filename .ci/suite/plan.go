@@ -117,7 +117,8 @@ var slow = []string{
 	"TestFrozenIdle", "TestFrozenPostgres", "TestFrozenMariaDB", "TestDatabaseHangs", "TestSetBackModel", "TestDamage", "TestEveryHarm",
 	"TestCopyOnlineCompacted", "TestRestore",
 	// server and what is below
-	"TestHostileSeats", "TestHostileStalls", "TestControllersWriteLittle", "TestDatabaseDiskFull", "TestRuntimeConfigStarts", "TestScrubInterval",
+	"TestHostileSeats", "TestHostileStalls", "TestHostileBodies", "TestHostileConnections", "TestOwnCertificates", "TestEscalationRaces",
+	"TestWatchHostile", "TestLeaseKeepAliveHostile", "TestWatchThenWrite", "TestKVAnswersAsEtcd", "TestControllersWriteLittle", "TestDatabaseDiskFull", "TestRuntimeConfigStarts", "TestScrubInterval",
 	"TestRestoreDrill", "TestListGathered", "TestListGatheredEncodings", "TestConcurrentPatches", "TestKMS", "TestUnwellKMSWithKey", "TestFollowKine", "TestEtcdTargetInterrupted",
 	"TestUpstreamStorage", "TestUpstreamStorageAlone", "TestRobust", "TestLikeEtcd", "TestWatchUnread", "TestWebhooks",
 	"TestConfigurationOfOtherReplica", "TestHundred", "TestDocumentsFollowDefinitions", "TestRuntimeConfigKeepsObjects",
