@@ -108,15 +108,15 @@ func run(args []string, o options) (code int, err error) {
 	return code, nil
 }
 
-// runLanes runs lanes side by side, and the commands of a lane one after the other. All together test two or three packages
-// more at once than there are processors, because many tests wait: with one more, a quarter of the processors' time is idle.
+// runLanes runs lanes side by side, and the commands of a lane one after the other. All together test two packages more
+// at once than there are processors, because many tests wait: with one more, a quarter of the processors' time is idle.
 func runLanes(s *suite, lanes [][][]string) (total *compiled, code int, err error) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for i, commands := range lanes {
 		all.Go(func() {
 			for j, command := range commands {
-				atOnce := 1 + min(j, 1) // the first command of another lane tests processes, which use processors themselves
+				atOnce := 1 // another lane tests processes, which use processors themselves, or waits for most of its time
 				if i == 0 {
 					atOnce = max(1, runtime.GOMAXPROCS(0)+3-len(lanes))
 				}

@@ -132,7 +132,7 @@ func named(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$
 // They add to args, which run go test; chosen is whether args choose tests by their names already, so that commands can
 // not. With race, the first lane has the race detector, unless it need watch nothing, and then the packages that it need not
 // watch at all; the second lane has the tests of processes, and the third one what the detector need not watch of the
-// first one's packages. All three take about as long; server's part of the third one waits for most of its time.
+// first one's packages: behind another lane, server's part of that, which waits for most of its time, would run alone for minutes.
 func plan(args, packages []string, race, chosen bool) (lanes [][][]string) {
 	if !race {
 		return [][][]string{{slices.Concat(args, longestFirst(packages))}}
