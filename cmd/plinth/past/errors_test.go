@@ -123,3 +123,22 @@ func TestUnknownKind(t *testing.T) {
 		}
 	}
 }
+
+// TestNewKind has a type that is younger than what the client knows of the types.
+func TestNewKind(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	_, err := f.c.Kinds.Find("cm")
+	f.must(err)
+	other := f.client("")
+	f.create(other, "customresourcedefinitions", fleet)
+	_, err = other.Kinds.await(t.Context(), "fleets.example.com")
+	f.must(err)
+	var unknown *UnknownKindError
+	if k, err := f.c.Kinds.Find("fleets.example.com"); !errors.As(err, &unknown) {
+		t.Fatalf("the client knows the type before it looks again: %v, %v", k, err)
+	}
+	if k, err := f.c.History.FindPastKind(t.Context(), "fleets.example.com"); err != nil || k.Resource.Version != "v1" || !k.Namespaced {
+		t.Errorf("fleets.example.com: %v, %v", k, err)
+	}
+}

@@ -93,7 +93,8 @@ func (k *Kinds) Find(text string) (Kind, error) {
 }
 
 // FindPastKind is Find for a type that may be gone. It has to be written in full then, plural and
-// group; its last definition, if that is kept, says whether its objects were in namespaces.
+// group; its last definition, if that is kept, says whether its objects were in namespaces. If the
+// definition is there, what the client knows of the types is older than it, and is read anew.
 func (h *History) FindPastKind(ctx context.Context, text string) (Kind, error) {
 	kind, err := h.kinds.Find(text)
 	var unknown *UnknownKindError
@@ -108,6 +109,12 @@ func (h *History) FindPastKind(ctx context.Context, text string) (Kind, error) {
 	v, err := first(h.Versions(ctx, Query{Limit: 1}.ToObject(definitions.In("", text))))
 	if err != nil || v == nil {
 		return kind, nil
+	}
+	if v.Action != historyv1.Deleted {
+		h.kinds.forget()
+		if served, err := h.kinds.Find(text); err == nil {
+			return served, nil
+		}
 	}
 	if definition, err := Object(v); err == nil {
 		scope, _, _ := unstructured.NestedString(definition.Object, "spec", "scope")

@@ -152,7 +152,7 @@ func TestEditLargeNumbers(t *testing.T) {
   names: {plural: sums, singular: sum, kind: Sum}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {sum: {type: integer, format: int64}, k: {type: string}}}}}]}}`)
 	var made bool
 	for range 200 {
-		if page := b.open("objects/sums.example.com/default/none"); page.code == 404 && !strings.Contains(page.html, "No such kind") {
+		if page := b.open("objects/sums.example.com/default/none"); page.code == 404 && !strings.Contains(page.html, "does not have the type") {
 			o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Sum", "metadata": map[string]any{"name": "one"}, "sum": int64(1700000000123456789), "k": "v"}}
 			if _, err := b.of("sums.v1.example.com", "default").Create(t.Context(), o, metav1.CreateOptions{}); err == nil {
 				made = true
