@@ -178,13 +178,20 @@ func TestHostOfOldTimeline(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	u.Host = w.Address() + "," + o.Host
+	other, err := way.New(o.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	other.Block() // else the log might be made there while the primary is slow
+	u.Host = w.Address() + "," + other.Address()
 	l, err := dialects.Open(t.Context(), u.String(), dialects.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
 	w.Block()
+	other.Unblock()
 	for range 3 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		if _, err := l.Head(ctx); !errors.Is(err, changelog.ErrUnavailable) {

@@ -21,11 +21,12 @@ import (
 // meanwhile is found. When the primary is another one than before, all connections to the other hosts are
 // cut: they may wait for the answer of a machine that is gone, or be to a primary that does not know
 // that it is none any more. Such a one is told by its timeline, which each promotion raises: it is not used while
-// another host is silent.
+// another host is silent. A log that is opened knows no timeline yet, and hears all hosts first, for a moment.
 
 const (
 	headStart = 200 * time.Millisecond // of the host that was the primary last
 	askAgain  = 200 * time.Millisecond
+	hearing   = time.Second // of all hosts, when a log is opened
 )
 
 // hosts are those of a DSN with several.
@@ -117,8 +118,6 @@ func (h *hosts) askAll(ctx context.Context) (int, error) {
 	answers := make(chan hostAnswer)
 	first := int(h.last.Load())
 	go h.ask(ctx, first, answers)
-	started := time.NewTimer(headStart)
-	defer started.Stop()
 	all := sync.OnceFunc(func() {
 		for n := range h.each {
 			if n != first {
@@ -126,32 +125,63 @@ func (h *hosts) askAll(ctx context.Context) (int, error) {
 			}
 		}
 	})
-	errs := make([]error, len(h.each))
-	var old *hostAnswer // of a primary that others have replaced, or of all that a restore has left
-	for unheard := len(h.each); unheard > 0; {
+	started, heard := time.After(headStart), time.After(hearing)
+	e := election{known: h.timeline.Load(), errs: make([]error, len(h.each)), unheard: len(h.each)}
+	for {
+		if chosen := e.chosen(); chosen != nil {
+			return h.found(*chosen), nil
+		}
+		if e.unheard == 0 {
+			return 0, errors.Join(e.errs...)
+		}
 		select {
 		case a := <-answers:
-			if a.err == nil && (a.timeline == 0 || a.timeline >= h.timeline.Load()) {
-				return h.found(a), nil
-			}
-			if a.err == nil {
-				old, a.err = &a, errOldTimeline
-			}
-			if errs[a.host] == nil {
-				unheard--
-			}
-			errs[a.host] = a.err
+			e.hear(a)
 			all()
-		case <-started.C:
+		case <-started:
 			all()
+		case <-heard:
+			e.over = true
 		case <-ctx.Done():
-			return 0, fmt.Errorf("no host answers as the primary: %w", errors.Join(append(errs, ctx.Err())...))
+			return 0, fmt.Errorf("no host answers as the primary: %w", errors.Join(append(e.errs, ctx.Err())...))
 		}
 	}
-	if old != nil {
-		return h.found(*old), nil
+}
+
+// election chooses among the hosts that answer as the primary.
+type election struct {
+	known   int64       // the timeline of the primary, 0 when a log is opened
+	over    bool        // the time is over in which all hosts are heard before one is chosen when a log is opened
+	best    *hostAnswer // the one on the newest timeline
+	errs    []error     // of each host
+	unheard int         // hosts that have not answered
+}
+
+func (e *election) hear(a hostAnswer) {
+	if a.err == nil {
+		if e.best == nil || a.timeline > e.best.timeline {
+			e.best = &a
+		}
+		a.err = errOldTimeline
 	}
-	return 0, errors.Join(errs...)
+	if e.errs[a.host] == nil {
+		e.unheard--
+	}
+	e.errs[a.host] = a.err
+}
+
+// chosen returns nil while there is none. An older timeline than the known one is that of a primary that others have
+// replaced, or of all that a restore has left.
+func (e *election) chosen() *hostAnswer {
+	switch {
+	case e.best == nil:
+		return nil
+	case e.unheard == 0, e.best.timeline == 0: // 0: another database, which has no timelines
+		return e.best
+	case e.known == 0 && e.over, e.known > 0 && e.best.timeline >= e.known:
+		return e.best
+	}
+	return nil
 }
 
 // ask tells whether a host is the primary, again and again until it is.
