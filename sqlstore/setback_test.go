@@ -348,7 +348,10 @@ func TestOtherCluster(t *testing.T) {
 				t.Errorf("the database of another cluster was changed: %v, %v", marks, err)
 			}
 			logtest.Exec(t, dsn, fmt.Sprintf("UPDATE meta SET value = '%s' WHERE name = 'cluster_id'", s.Source().ClusterID()))
-			until(t, "the right database is served", func() bool { _, err := s.Sync(ctx); return err == nil && s.Healthy() == nil })
+			until(t, "the right database is served, and what is lost is told after that", func() bool {
+				_, err := s.Sync(ctx)
+				return err == nil && s.Healthy() == nil && s.LastSetBack() != nil
+			})
 			if lostOf(s.LastSetBack())[lost.Revision] != lost.Key {
 				t.Errorf("lost is %v", lostOf(s.LastSetBack()))
 			}
