@@ -60,8 +60,8 @@ spec:
 `
 
 // debianMachine replaces the commands that would change the machine: those for users and owners of
-// files, and systemctl, which runs the unit with the settings of its environment file. It also
-// makes a release.
+// files, and systemctl, which runs the unit with the settings of its environment file, and waits for
+// the last file that its start makes: tar fails if a folder changes while it reads it. It also makes a release.
 const debianMachine = `
 useradd() { :; }
 userdel() { :; }
@@ -91,7 +91,7 @@ unit_start() {
     . "$ROOT/etc/plinth/plinth.env"
     exec $(sed -n "s|%S|$ROOT/var/lib|; s|^ExecStart=/|$ROOT/|p" "$ROOT/etc/systemd/system/plinth.service")
   ) >"$ROOT/unit.out" 2>>"$ROOT/unit.log" & unit=$!
-  until grep -q ^export "$ROOT/unit.out" 2>/dev/null; do kill -0 $unit; sleep 0.02; done
+  until grep -q ^export "$ROOT/unit.out" 2>/dev/null && [ -e "$ROOT/var/lib/plinth/pki/front-proxy-client.crt" ]; do kill -0 $unit; sleep 0.02; done
 }
 release=plinth_v0.1.0_linux_amd64
 mkdir $release
