@@ -26,7 +26,7 @@ import (
 const (
 	headStart = 200 * time.Millisecond // of the host that was the primary last
 	askAgain  = 200 * time.Millisecond
-	hearing   = time.Second // of all hosts, when a log is opened
+	hearing   = time.Second // of all hosts, when a log is opened; or half of a shorter connect_timeout
 )
 
 // hosts are those of a DSN with several.
@@ -125,7 +125,7 @@ func (h *hosts) askAll(ctx context.Context) (int, error) {
 			}
 		}
 	})
-	started, heard := time.After(headStart), time.After(hearing)
+	started, heard := time.After(headStart), time.After(min(hearing, h.timeout/2))
 	e := election{known: h.timeline.Load(), errs: make([]error, len(h.each)), unheard: len(h.each)}
 	for {
 		if chosen := e.chosen(); chosen != nil {
