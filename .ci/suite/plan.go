@@ -107,15 +107,19 @@ var slow = []string{
 	"TestImportCommand", "TestNotify", "TestPrometheusCheck", "TestPrometheusFiles", "TestLogOfANormalDay", "TestBench", "TestBenchEtcd",
 	"TestReflectorExpired", "TestTorture", "TestQuota", "TestMemoryBound", "TestBenchScale", "TestBenchAgainst", "TestReplicasRoll",
 	"TestReplicasUpgrade", "TestReplicasExpire", "TestCopyOnlineKilled", "TestModel",
+	"TestBenchIdle", "TestEtcdBadFlags", "TestSecretsStayInside", "TestImportBad", "TestReplicasWatch", "TestVerifyVersions", "TestDocumentedSQL",
 	// cmd/plinth/ui
 	"TestPictures", "TestWorkInBrowser", "TestNowInBrowser", "TestServerInBrowser", "TestHostileObjects", "TestListResumed",
+	"TestUndoByKeys",
 	// bench, bench/torture
 	"TestRunQuick", "TestPlanted",
 	// dialects/logtest
 	"TestRandomPast", "TestKeepAll", "TestBloat", "TestOpenEnds", "TestSize", "TestPostgresTLS", "TestRawReads", "TestOriginSize",
+	"TestRandomOperations", "TestPageBytes", "TestLargeTransaction",
 	// sqlstore and what is below
 	"TestFrozenIdle", "TestFrozenPostgres", "TestFrozenMariaDB", "TestDatabaseHangs", "TestSetBackModel", "TestDamage", "TestEveryHarm",
 	"TestCopyOnlineCompacted", "TestRestore",
+	"TestRestartIsNoSetBack",
 	// server and what is below
 	"TestHostileSeats", "TestHostileStalls", "TestHostileBodies", "TestHostileConnections", "TestOwnCertificates", "TestEscalationRaces",
 	"TestWatchHostile", "TestLeaseKeepAliveHostile", "TestWatchThenWrite", "TestKVAnswersAsEtcd", "TestControllersWriteLittle", "TestDatabaseDiskFull", "TestRuntimeConfigStarts", "TestScrubInterval",
@@ -123,6 +127,7 @@ var slow = []string{
 	"TestUpstreamStorage", "TestUpstreamStorageAlone", "TestRobust", "TestLikeEtcd", "TestWatchUnread", "TestWebhooks",
 	"TestConfigurationOfOtherReplica", "TestHundred", "TestDocumentsFollowDefinitions", "TestRuntimeConfigKeepsObjects",
 	"TestRotation", "TestRewrite", "TestUnwellKMSOfReplicas", "TestOtherModule", "TestEscalationAcrossReplicas", "TestGiveBackOnce",
+	"TestRoutesOfIdentities", "TestRangeStreamIsRange", "TestOldDatabase", "TestRecordedPolicies", "TestListMemory", "TestImportKine",
 }
 
 // named is a pattern of go test for tests of these names.
