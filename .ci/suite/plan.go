@@ -109,8 +109,7 @@ var slow = []string{
 	"TestReplicasUpgrade", "TestReplicasExpire", "TestCopyOnlineKilled", "TestModel",
 	"TestBenchIdle", "TestEtcdBadFlags", "TestSecretsStayInside", "TestImportBad", "TestReplicasWatch", "TestVerifyVersions", "TestDocumentedSQL",
 	// cmd/plinth/ui
-	"TestPictures", "TestWorkInBrowser", "TestNowInBrowser", "TestServerInBrowser", "TestHostileObjects", "TestListResumed",
-	"TestUndoByKeys",
+	"TestPictures", "TestWorkInBrowser", "TestNowInBrowser", "TestServerInBrowser", "TestHostileObjects", "TestListResumed", "TestUndoByKeys",
 	// bench, bench/torture
 	"TestRunQuick", "TestPlanted",
 	// dialects/logtest
@@ -118,8 +117,7 @@ var slow = []string{
 	"TestRandomOperations", "TestPageBytes", "TestLargeTransaction",
 	// sqlstore and what is below
 	"TestFrozenIdle", "TestFrozenPostgres", "TestFrozenMariaDB", "TestDatabaseHangs", "TestSetBackModel", "TestDamage", "TestEveryHarm",
-	"TestCopyOnlineCompacted", "TestRestore",
-	"TestRestartIsNoSetBack",
+	"TestCopyOnlineCompacted", "TestRestore", "TestRestartIsNoSetBack",
 	// server and what is below
 	"TestHostileSeats", "TestHostileStalls", "TestHostileBodies", "TestHostileConnections", "TestOwnCertificates", "TestEscalationRaces",
 	"TestWatchHostile", "TestLeaseKeepAliveHostile", "TestWatchThenWrite", "TestKVAnswersAsEtcd", "TestControllersWriteLittle", "TestDatabaseDiskFull", "TestRuntimeConfigStarts", "TestScrubInterval",

@@ -176,9 +176,8 @@ func (e *election) chosen() *hostAnswer {
 	switch {
 	case e.best == nil:
 		return nil
-	case e.unheard == 0, e.best.timeline == 0: // 0: another database, which has no timelines
-		return e.best
-	case e.known == 0 && e.over, e.known > 0 && e.best.timeline >= e.known:
+	case e.unheard == 0, e.best.timeline == 0, // 0: another database, which has no timelines
+		(e.known > 0 || e.over) && e.best.timeline >= e.known:
 		return e.best
 	}
 	return nil

@@ -20,8 +20,7 @@ type Served struct {
 // server; otherwise the answer may be as old as the Client. Groups that do not answer are left out.
 func (k *Kinds) All(anew bool) ([]Served, error) {
 	if anew {
-		k.discovery.Invalidate()
-		k.mapper.Reset()
+		k.forget()
 	}
 	lists, err := k.discovery.ServerPreferredResources()
 	if len(lists) == 0 && err != nil {
