@@ -7,7 +7,9 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
 export CGO_ENABLED := 1
 # Without paths in them, compiled packages are the same in every checkout on a machine, so the build cache has them for all.
-export GOFLAGS := $(strip $(GOFLAGS) $(if $(findstring -trimpath,$(GOFLAGS)),,-trimpath))
+# Without data for debuggers, which no linked program keeps (-s -w), they are a quarter smaller, and compiled and linked in a tenth less time.
+SHARED := -trimpath -gcflags=all=-dwarf=false
+export GOFLAGS := $(strip $(GOFLAGS) $(filter-out $(GOFLAGS),$(SHARED)))
 CC ?= cc
 
 .DEFAULT_GOAL := help
@@ -103,7 +105,7 @@ torture: TORTURE = $(if $(filter command environment,$(firstword $(origin HA))),
 torture: cc ## try to break plinth for SECONDS by faults from SEED, on each database; HA=galera: on a Galera cluster, whose nodes die
 	$(if $(filter command environment,$(firstword $(origin HA))),PLINTH_TEST_HA=$(HA)) go run ./dialects/logtest/withservers -- env PLINTH_TEST_TORTURE_SECONDS=$(SECONDS) PLINTH_TEST_TORTURE_SEED=$(SEED) go test -timeout 0 -run '$(TORTURE)' -v ./cmd/plinth
 
-test-quick: cc ## run the tests of test that do not take long, without the race detector; PKG, CHANGED, RUN as for test
+test-quick: cc ## run the tests of test that do not take long, without the race detector and on SQLite, dialects on all; PKG, CHANGED, RUN as for test
 	@$(SUITE) -quick -- $(GO_TEST)
 
 test-hostile: cc ## attack a server with many connections, streams, stalls and bodies: the tests of hostile clients forty times as large

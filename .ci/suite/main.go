@@ -88,9 +88,10 @@ func run(args []string, o options) (code int, err error) {
 		}
 		chosen := slices.Contains(args, "-run")
 		if o.quick && !chosen {
-			args = append(slices.Clone(args), "-skip", named(slow))
+			lanes = quick(args, packages)
+		} else {
+			lanes = plan(args, packages, o.race, chosen)
 		}
-		lanes = plan(args, packages, o.race, chosen)
 	}
 	if o.output != "" {
 		f, err := os.Create(o.output)

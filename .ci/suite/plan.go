@@ -128,6 +128,29 @@ var slow = []string{
 	"TestRoutesOfIdentities", "TestRangeStreamIsRange", "TestOldDatabase", "TestRecordedPolicies", "TestListMemory", "TestImportKine",
 }
 
+// ofServers are the subtests on databases that are servers. The quick tests run on SQLite alone, except those whose
+// subject the databases are.
+const ofServers = "/^(postgres|mariadb)$"
+
+// quick returns the commands that test packages quickly, as plan does.
+func quick(args, packages []string) (lanes [][][]string) {
+	var onAll, onSQLite []string
+	for _, p := range longestFirst(packages) {
+		if strings.HasPrefix(short(p)+"/", "dialects/") {
+			onAll = append(onAll, p)
+		} else {
+			onSQLite = append(onSQLite, p)
+		}
+	}
+	if len(onSQLite) > 0 {
+		lanes = append(lanes, [][]string{slices.Concat(args, []string{"-skip", named(slow) + "|" + ofServers}, onSQLite)})
+	}
+	if len(onAll) > 0 {
+		lanes = append(lanes, [][]string{slices.Concat(args, []string{"-skip", named(slow)}, onAll)})
+	}
+	return lanes
+}
+
 // named is a pattern of go test for tests of these names.
 func named(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$" }
 

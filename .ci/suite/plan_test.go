@@ -54,6 +54,32 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// TestQuick: tests of dialects run on all of them, others on SQLite alone, and slow ones not at all.
+func TestQuick(t *testing.T) {
+	had := slow
+	t.Cleanup(func() { slow = had })
+	slow = []string{"TestSlow", "TestSlower"}
+	goTest := []string{"go", "test"}
+	const root = "github.com/plinth-io/plinth/"
+	onSQLite := []string{"go", "test", "-skip", "^(TestSlow|TestSlower)$|/^(postgres|mariadb)$", root + "server", root + "dialectsnot"}
+	onAll := []string{"go", "test", "-skip", "^(TestSlow|TestSlower)$", root + "dialects/logtest", root + "dialects"}
+	for _, c := range []struct {
+		name     string
+		packages []string
+		want     [][][]string
+	}{
+		{"both", []string{root + "dialects", root + "dialectsnot", root + "dialects/logtest", root + "server"}, [][][]string{{onSQLite}, {onAll}}},
+		{"dialects", []string{root + "dialects/logtest", root + "dialects"}, [][][]string{{onAll}}},
+		{"others", []string{root + "dialectsnot", root + "server"}, [][][]string{{onSQLite}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if d := cmp.Diff(c.want, quick(goTest, c.packages)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
 // TestPlanned: the plan names what is there. A test that it names has its name for itself, because go test's -skip
 // is for all packages.
 func TestPlanned(t *testing.T) {

@@ -96,7 +96,7 @@ func buildE2E(dir string) error {
 	defer spent.On("building upstream's end-to-end tests", time.Now())
 	cmd := exec.Command("go", "test", "-vet=off", "-c", "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion="+kind.Release, "-o", filepath.Join(dir, "e2e.test"), "./e2e")
 	cmd.Dir = filepath.Join("testdata", "cluster")
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false -trimpath")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-buildvcs=false "+os.Getenv("GOFLAGS"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, out)
 	}

@@ -63,7 +63,7 @@ func buildPrograms(module, version, output string, programs ...string) error {
 	args := append([]string{"build", "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=" + version, "-o", output}, programs...)
 	cmd := exec.Command("go", args...)
 	cmd.Dir = filepath.Join("testdata", module)
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false -trimpath")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-buildvcs=false "+os.Getenv("GOFLAGS"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, out)
 	}

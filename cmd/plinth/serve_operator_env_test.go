@@ -33,7 +33,7 @@ func buildModule(module, program string, command ...string) error {
 	args := append(command, "-ldflags=-s -w", "-o", program)
 	cmd := exec.Command("go", append(args, ".")...)
 	cmd.Dir = module
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false -trimpath")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-buildvcs=false "+os.Getenv("GOFLAGS"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, out)
 	}

@@ -58,10 +58,10 @@ func build(name string) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	// go tool builds with the flags of all other builds and keeps the program in Go's cache.
+	// go tool keeps the program in Go's cache.
 	cmd := exec.Command("go", "tool", "-n", programs[name].path)
 	cmd.Dir = filepath.Join(root, "cmd", "plinth", "testdata", programs[name].module)
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false -trimpath")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-buildvcs=false "+os.Getenv("GOFLAGS"))
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
