@@ -117,13 +117,20 @@ func hog(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	var s syscall.Statfs_t
-	if err := syscall.Fstatfs(int(f.Fd()), &s); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Fallocate(int(f.Fd()), 0, 0, int64(s.Bavail)*s.Bsize); err != nil {
-		t.Fatal(err)
-	}
+	until(t, func() bool { // a server may write between the two calls
+		var s syscall.Statfs_t
+		if err := syscall.Fstatfs(int(f.Fd()), &s); err != nil {
+			t.Fatal(err)
+		}
+		if s.Bavail == 0 {
+			return true
+		}
+		err := syscall.Fallocate(int(f.Fd()), 0, 0, int64(s.Bavail)*s.Bsize)
+		if err != nil && err != syscall.ENOSPC {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 }
 
 func held(dir string) bool {

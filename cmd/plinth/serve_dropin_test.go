@@ -33,7 +33,7 @@ func TestEnvtest(t *testing.T) {
 	}
 	must(t, os.Symlink(kubectl, link))
 	suite := filepath.Join(t.TempDir(), "suite.test")
-	must(t, buildModule(filepath.Join("testdata", "envtest"), suite, "test", "-c"))
+	must(t, buildModule(filepath.Join("testdata", "envtest"), suite, "test", "-vet=off", "-c"))
 	for {
 		out, err := runSuite(t, suite, assets)
 		if err != nil && (strings.Contains(out, "address already in use") || strings.Contains(out, "default namespace didn't register")) {
