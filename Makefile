@@ -8,7 +8,7 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 export CGO_ENABLED := 1
 # Without paths in them, compiled packages are the same in every checkout on a machine, so the build cache has them for all.
 # Without data for debuggers, which no linked program keeps (-s -w), they are a quarter smaller, and compiled and linked in a tenth less time.
-SHARED := -trimpath -gcflags=all=-dwarf=false
+SHARED := -trimpath $(if $(findstring -gcflags,$(GOFLAGS)),,-gcflags=all=-dwarf=false)
 export GOFLAGS := $(strip $(GOFLAGS) $(filter-out $(GOFLAGS),$(SHARED)))
 CC ?= cc
 
