@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -94,13 +93,8 @@ func buildE2E(dir string) error {
 		return err
 	}
 	defer spent.On("building upstream's end-to-end tests", time.Now())
-	cmd := exec.Command("go", "test", "-vet=off", "-c", "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion="+kind.Release, "-o", filepath.Join(dir, "e2e.test"), "./e2e")
-	cmd.Dir = filepath.Join("testdata", "cluster")
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-buildvcs=false "+os.Getenv("GOFLAGS"))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, out)
-	}
-	return nil
+	return goIn(filepath.Join("testdata", "cluster"),
+		"test", "-vet=off", "-c", "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion="+kind.Release, "-o", filepath.Join(dir, "e2e.test"), "./e2e")
 }
 
 // e2eResult is what came of upstream's tests.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,13 +60,7 @@ func buildOlder(t *testing.T, dir string) string {
 func buildPrograms(module, version, output string, programs ...string) error {
 	defer spent.On("building programs of testdata/"+module, time.Now())
 	args := append([]string{"build", "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=" + version, "-o", output}, programs...)
-	cmd := exec.Command("go", args...)
-	cmd.Dir = filepath.Join("testdata", module)
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-buildvcs=false "+os.Getenv("GOFLAGS"))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, out)
-	}
-	return nil
+	return goIn(filepath.Join("testdata", module), args...)
 }
 
 // eachWanted runs test on the dialects that variable names, separated by commas.

@@ -30,8 +30,12 @@ func buildOperator(dir string) (string, error) {
 // buildModule builds a module of testdata with go build or go test -c.
 func buildModule(module, program string, command ...string) error {
 	defer spent.On("building "+module, time.Now())
-	args := append(command, "-ldflags=-s -w", "-o", program)
-	cmd := exec.Command("go", append(args, ".")...)
+	return goIn(module, append(command, "-ldflags=-s -w", "-o", program, ".")...)
+}
+
+// goIn runs go in a module of testdata, with the flags that make has for all builds.
+func goIn(module string, args ...string) error {
+	cmd := exec.Command("go", args...)
 	cmd.Dir = module
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-buildvcs=false "+os.Getenv("GOFLAGS"))
 	if out, err := cmd.CombinedOutput(); err != nil {
