@@ -88,7 +88,7 @@ func run(args []string, o options) (code int, err error) {
 		}
 		chosen := slices.Contains(args, "-run")
 		if o.quick && !chosen {
-			lanes = quick(args, packages)
+			lanes = quick(args, packages, !o.changed && slices.Contains(strings.Fields(o.packages), "./..."))
 		} else {
 			lanes = plan(args, packages, o.race, chosen)
 		}
@@ -117,8 +117,8 @@ func runLanes(s *suite, lanes [][][]string) (total *compiled, code int, err erro
 	for i, commands := range lanes {
 		all.Go(func() {
 			for j, command := range commands {
-				atOnce := 1 // another lane tests processes, which use processors themselves, or waits for most of its time
-				if i == 0 {
+				atOnce := 1 // another lane begins with tests of processes, which use processors themselves, or waits for most of its time
+				if i == 0 || j > 0 {
 					atOnce = max(1, runtime.GOMAXPROCS(0)+3-len(lanes))
 				}
 				c, hasFailed, failed := runTests(s, 1+i+j*len(lanes), atOnce, command)

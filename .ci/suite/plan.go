@@ -128,14 +128,24 @@ var slow = []string{
 	"TestRoutesOfIdentities", "TestRangeStreamIsRange", "TestOldDatabase", "TestRecordedPolicies", "TestListMemory", "TestImportKine",
 }
 
+// heavy are packages that test-quick leaves out too, unless PKG or CHANGED chooses packages: linking their few tests with
+// Kubernetes' packages takes several times as long as the tests do.
+var heavy = []string{
+	"server/controllers/storageversion", "server/deciding", "server/discovery", "server/kind/builtin/allocate", "server/manifest", "server/peers",
+	"server/response", "server/servingcert", "server/simulation", "server/status", "server/storageadapter", "server/turns",
+}
+
 // ofServers are the subtests on databases that are servers. The quick tests run on SQLite alone, except those whose
 // subject the databases are.
 const ofServers = "/^(postgres|mariadb)$"
 
-// quick returns the commands that test packages quickly, as plan does.
-func quick(args, packages []string) (lanes [][][]string) {
+// quick returns the commands that test packages quickly, as plan does; everywhere is whether nobody chose packages.
+func quick(args, packages []string, everywhere bool) (lanes [][][]string) {
 	var onAll, onSQLite []string
 	for _, p := range longestFirst(packages) {
+		if everywhere && slices.Contains(heavy, short(p)) {
+			continue
+		}
 		if strings.HasPrefix(short(p)+"/", "dialects/") {
 			onAll = append(onAll, p)
 		} else {
@@ -156,27 +166,34 @@ func named(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$
 
 // plan returns the commands that test packages: lanes, which run side by side, of commands that run one after the other.
 // They add to args, which run go test; chosen is whether args choose tests by their names already, so that commands can
-// not. With race, the first lane has the race detector, unless it need watch nothing, and then the packages that it need not
-// watch at all; the second lane has the tests of processes, and the third one what the detector need not watch of the
-// first one's packages: behind another lane, server's part of that, which waits for most of its time, would run alone for minutes.
+// not. With race, the first lane has the packages that take long, under the race detector; the second one the tests of processes,
+// then what it need not watch at all, and the rest of the watched packages; the third one what the detector need not watch of
+// watched packages: behind another lane, server's part of that, which waits for most of its time, would run alone for minutes.
 func plan(args, packages []string, race, chosen bool) (lanes [][][]string) {
 	if !race {
 		return [][][]string{{slices.Concat(args, longestFirst(packages))}}
 	}
-	var watched, parted, others, processes []string
+	var long, brief, parted, others, processes []string
 	var tests []string
+	watch := func(p string) {
+		if place(p) < len(longest) {
+			long = append(long, p)
+		} else {
+			brief = append(brief, p)
+		}
+	}
 	for _, p := range longestFirst(packages) {
 		u := unwatchedOf(p)
 		switch {
 		case u == nil, u.tests != nil && chosen:
-			watched = append(watched, p)
+			watch(p)
 		case u.why == ofProcesses:
 			processes = append(processes, p)
 		case u.tests == nil:
 			others = append(others, p)
 		default:
-			watched, parted = append(watched, p), append(parted, p)
-			tests = append(tests, u.tests...)
+			watch(p)
+			parted, tests = append(parted, p), append(tests, u.tests...)
 		}
 	}
 	var first, second, third [][]string
@@ -185,15 +202,15 @@ func plan(args, packages []string, race, chosen bool) (lanes [][][]string) {
 			*to = append(*to, slices.Concat(args, flags, packages))
 		}
 	}
-	pattern := named(tests)
+	watched := []string{"-race"}
 	if len(parted) > 0 {
-		add(&first, watched, "-race", "-skip", pattern)
-	} else {
-		add(&first, watched, "-race")
+		watched = append(watched, "-skip", named(tests))
 	}
-	add(&first, others)
+	add(&first, long, watched...)
 	add(&second, processes)
-	add(&third, parted, "-run", pattern)
+	add(&second, others)
+	add(&second, brief, watched...)
+	add(&third, parted, "-run", named(tests))
 	return slices.DeleteFunc([][][]string{first, second, third}, func(lane [][]string) bool { return lane == nil })
 }
 
@@ -207,13 +224,15 @@ func unwatchedOf(importPath string) *unwatched {
 	return nil
 }
 
-func longestFirst(packages []string) []string {
-	place := func(p string) int {
-		if i := slices.Index(longest, short(p)); i >= 0 {
-			return i
-		}
-		return len(longest)
+// place is where a package has its turn: its place in longest, or behind all of them.
+func place(importPath string) int {
+	if i := slices.Index(longest, short(importPath)); i >= 0 {
+		return i
 	}
+	return len(longest)
+}
+
+func longestFirst(packages []string) []string {
 	return slices.SortedStableFunc(slices.Values(packages), func(a, b string) int { return cmp.Compare(place(a), place(b)) })
 }
 

@@ -33,15 +33,16 @@ func TestPlan(t *testing.T) {
 		want        [][][]string
 	}{
 		{"all", all, true, false, [][][]string{
-			{command(own("server", "server/rest", "bench", "cmd/plinthother"), "-race", "-skip", slow), command(own("server/files"))},
-			{command(processes)},
+			{command(own("server", "server/rest", "bench"), "-race", "-skip", slow)},
+			{command(processes), command(own("server/files")), command(own("cmd/plinthother"), "-race", "-skip", slow)},
 			{command(own("server"), "-run", slow)},
 		}},
 		{"tests are named", all, true, true, [][][]string{
-			{command(own("server", "server/rest", "bench", "cmd/plinthother"), "-race"), command(own("server/files"))}, {command(processes)},
+			{command(own("server", "server/rest", "bench"), "-race")},
+			{command(processes), command(own("server/files")), command(own("cmd/plinthother"), "-race")},
 		}},
 		{"nothing watched", processes, true, false, [][][]string{{command(processes)}}},
-		{"all watched", watched, true, false, [][][]string{{command(watched, "-race")}}},
+		{"all watched", watched, true, false, [][][]string{{command(watched[:2], "-race")}, {command(watched[2:], "-race")}}},
 		{"without race", all, false, false, [][][]string{{
 			command(own("server", "cmd/plinth", "server/rest", "bench", "cmd/plinth/past", "cmd/plinthother", "server/files")),
 		}}},
@@ -54,26 +55,28 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestQuick: tests of dialects run on all of them, others on SQLite alone, and slow ones not at all.
+// TestQuick: tests of dialects run on all of them, others on SQLite alone, slow ones not at all, and heavy packages if they are chosen.
 func TestQuick(t *testing.T) {
-	had := slow
-	t.Cleanup(func() { slow = had })
-	slow = []string{"TestSlow", "TestSlower"}
+	hadSlow, hadHeavy := slow, heavy
+	t.Cleanup(func() { slow, heavy = hadSlow, hadHeavy })
+	slow, heavy = []string{"TestSlow", "TestSlower"}, []string{"dialectsnot"}
 	goTest := []string{"go", "test"}
 	const root = "github.com/plinth-io/plinth/"
 	onSQLite := []string{"go", "test", "-skip", "^(TestSlow|TestSlower)$|/^(postgres|mariadb)$", root + "server", root + "dialectsnot"}
 	onAll := []string{"go", "test", "-skip", "^(TestSlow|TestSlower)$", root + "dialects/logtest", root + "dialects"}
 	for _, c := range []struct {
-		name     string
-		packages []string
-		want     [][][]string
+		name       string
+		packages   []string
+		everywhere bool
+		want       [][][]string
 	}{
-		{"both", []string{root + "dialects", root + "dialectsnot", root + "dialects/logtest", root + "server"}, [][][]string{{onSQLite}, {onAll}}},
-		{"dialects", []string{root + "dialects/logtest", root + "dialects"}, [][][]string{{onAll}}},
-		{"others", []string{root + "dialectsnot", root + "server"}, [][][]string{{onSQLite}}},
+		{"both", []string{root + "dialects", root + "dialectsnot", root + "dialects/logtest", root + "server"}, false, [][][]string{{onSQLite}, {onAll}}},
+		{"dialects", []string{root + "dialects/logtest", root + "dialects"}, true, [][][]string{{onAll}}},
+		{"others", []string{root + "dialectsnot", root + "server"}, false, [][][]string{{onSQLite}}},
+		{"everywhere", []string{root + "dialectsnot", root + "server"}, true, [][][]string{{onSQLite[:len(onSQLite)-1]}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if d := cmp.Diff(c.want, quick(goTest, c.packages)); d != "" {
+			if d := cmp.Diff(c.want, quick(goTest, c.packages, c.everywhere)); d != "" {
 				t.Error(d)
 			}
 		})
@@ -121,7 +124,7 @@ func TestPlanned(t *testing.T) {
 			t.Errorf("there is no %s", name)
 		}
 	}
-	for _, dir := range longest {
+	for _, dir := range slices.Concat(longest, heavy) {
 		if !has(dir) {
 			t.Errorf("%s has no tests", dir)
 		}
