@@ -3,7 +3,9 @@
 package kubectltest
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -67,8 +69,8 @@ import (
 func main() { os.Exit(cli.Run(cmd.NewDefaultKubectlCommand())) }
 `
 
-// buildKubectl builds kubectl in a module of its own, under the user's cache, where later
-// runs find it.
+// buildKubectl builds kubectl in a module of its own, under the user's cache, where later runs find it. The module
+// requires what plinth does, so that Go's cache has most of kubectl's packages already.
 func buildKubectl() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -86,7 +88,7 @@ func buildKubectl() (string, error) {
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(kubectlMain), 0o644); err != nil {
 		return "", err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module kubectl\n\ngo 1.24\n"), 0o644); err != nil {
+	if err := requireAsPlinth(dir); err != nil {
 		return "", err
 	}
 	defer spent.On("building kubectl", time.Now())
@@ -94,8 +96,7 @@ func buildKubectl() (string, error) {
 	flags := "-X " + reported + ".gitVersion=" + kind.Release + " -X " + reported + ".gitMajor=" + kind.Major + " -X " + reported + ".gitMinor=" + kind.Minor
 	for _, args := range [][]string{
 		{"get", "k8s.io/kubectl@" + version, "k8s.io/component-base@" + version},
-		{"mod", "tidy"},
-		{"build", "-ldflags=" + flags, "-o", path, "."},
+		{"build", "-mod=mod", "-ldflags=" + flags, "-o", path, "."},
 	} {
 		cmd := exec.Command("go", args...)
 		cmd.Dir = dir
@@ -104,4 +105,23 @@ func buildKubectl() (string, error) {
 		}
 	}
 	return path, nil
+}
+
+// requireAsPlinth writes go.mod and go.sum of the module kubectl. Tests run in plinth's module.
+func requireAsPlinth(dir string) error {
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return fmt.Errorf("go env GOMOD: %w", err)
+	}
+	file := strings.TrimSpace(string(out))
+	mod, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	sum, err := os.ReadFile(strings.TrimSuffix(file, "mod") + "sum")
+	if err != nil {
+		return err
+	}
+	mod = append([]byte("module kubectl"), mod[bytes.IndexByte(mod, '\n'):]...)
+	return errors.Join(os.WriteFile(filepath.Join(dir, "go.mod"), mod, 0o644), os.WriteFile(filepath.Join(dir, "go.sum"), sum, 0o644))
 }
