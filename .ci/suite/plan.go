@@ -108,6 +108,7 @@ var slow = []string{
 	"TestReflectorExpired", "TestTorture", "TestQuota", "TestMemoryBound", "TestBenchScale", "TestBenchAgainst", "TestReplicasRoll",
 	"TestReplicasUpgrade", "TestReplicasExpire", "TestCopyOnlineKilled", "TestModel",
 	"TestBenchIdle", "TestEtcdBadFlags", "TestSecretsStayInside", "TestImportBad", "TestReplicasWatch", "TestVerifyVersions", "TestDocumentedSQL",
+	"TestKubernetesManifests", "TestSecondSignal", "TestBenchEtcdUnreachable", "TestExportBad", "TestStatusFaults", "TestCertsCopy", "TestLogOfAnOutage", "TestBenchTorture",
 	// cmd/plinth/ui
 	"TestPictures", "TestWorkInBrowser", "TestNowInBrowser", "TestServerInBrowser", "TestHostileObjects", "TestListResumed", "TestUndoByKeys",
 	// bench, bench/torture
@@ -115,9 +116,11 @@ var slow = []string{
 	// dialects/logtest
 	"TestRandomPast", "TestKeepAll", "TestBloat", "TestOpenEnds", "TestSize", "TestPostgresTLS", "TestRawReads", "TestOriginSize",
 	"TestRandomOperations", "TestPageBytes", "TestLargeTransaction",
+	"TestHostOfOldTimeline", "TestRestartUnderLoad",
 	// sqlstore and what is below
 	"TestFrozenIdle", "TestFrozenPostgres", "TestFrozenMariaDB", "TestDatabaseHangs", "TestSetBackModel", "TestDamage", "TestEveryHarm",
 	"TestCopyOnlineCompacted", "TestRestore", "TestRestartIsNoSetBack",
+	"TestPagesPostgres", "TestPagesMariaDB", "TestIndexesEqualScans", "TestCopyModel", "TestPowerCut", "TestLostHead", "TestLagOfRows",
 	// server and what is below
 	"TestHostileSeats", "TestHostileStalls", "TestHostileBodies", "TestHostileConnections", "TestOwnCertificates", "TestEscalationRaces",
 	"TestWatchHostile", "TestLeaseKeepAliveHostile", "TestWatchThenWrite", "TestKVAnswersAsEtcd", "TestControllersWriteLittle", "TestDatabaseDiskFull", "TestRuntimeConfigStarts", "TestScrubInterval",
@@ -126,6 +129,10 @@ var slow = []string{
 	"TestConfigurationOfOtherReplica", "TestHundred", "TestDocumentsFollowDefinitions", "TestRuntimeConfigKeepsObjects",
 	"TestRotation", "TestRewrite", "TestUnwellKMSOfReplicas", "TestOtherModule", "TestEscalationAcrossReplicas", "TestGiveBackOnce",
 	"TestRoutesOfIdentities", "TestRangeStreamIsRange", "TestOldDatabase", "TestRecordedPolicies", "TestListMemory", "TestImportKine",
+	"TestDeafClientsRunOutOfTime", "TestStopWithDeafWebSocket", "TestStopWithDeafClients", "TestAuditRecorded", "TestCertificatesRenewed", "TestPeers", "TestFollowAway",
+	"TestFollowQuietAway", "TestFollowQuietEtcd", "TestStartsWithoutKeyOfConfigMaps", "TestClientCAReplaced", "TestIssuerComesLater", "TestConversionWebhookHangs",
+	"TestListBroken", "TestFewErrors", "TestSelectionsWithIndexes", "TestFollowUnreadable", "TestManyErrors", "TestFirstLease", "TestEtcdIsLikeEtcd", "TestCostly",
+	"TestLeaseSurvivesRestart", "TestElectionLost",
 }
 
 // heavy are packages that test-quick leaves out too, unless PKG or CHANGED chooses packages: linking their few tests with
