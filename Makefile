@@ -13,7 +13,7 @@ export GOFLAGS := $(strip $(GOFLAGS) $(filter-out $(GOFLAGS),$(SHARED)))
 CC ?= cc
 
 .DEFAULT_GOAL := help
-.PHONY: help run build build-cluster demo test test-cluster test-e2e test-etcd record kubernetes test-quick test-race test-hostile test-pgbouncer test-ha test-tools torture mutants additions bench fuzz lint lint-workflows gosec release release-check image-push clean cc
+.PHONY: help run build build-cluster demo test test-cluster test-e2e test-etcd record kubernetes test-quick test-race test-hostile test-pgbouncer test-ha torture mutants additions bench fuzz lint lint-workflows gosec release release-check image-push clean cc
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -45,10 +45,6 @@ GO_TEST = go test -vet=off -shuffle=on -timeout 60m $(GOLD) $(if $(RUN),-run '$(
 # forbids that.
 test: cc ## run all tests but test-cluster's with real Postgres and MariaDB, under the race detector where goroutines meet; PKG=./server/rest or CHANGED=1: some; RUN=TestA
 	@$(SUITE) -race -- $(GO_TEST)
-
-# test does this too. While apt-get waits for the network and for disks, .ci/run has lint use the processors.
-test-tools: cc ## install the databases and programs that tests need and that are missing, as root
-	@go run ./dialects/logtest/withservers -- true
 
 test-race: cc ## run the tests of test, all of them under the race detector
 	@$(SUITE) -- $(GO_TEST) -race
