@@ -173,34 +173,27 @@ func named(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$
 
 // plan returns the commands that test packages: lanes, which run side by side, of commands that run one after the other.
 // They add to args, which run go test; chosen is whether args choose tests by their names already, so that commands can
-// not. With race, the first lane has the packages that take long, under the race detector; the second one the tests of processes,
-// then what it need not watch at all, and the rest of the watched packages; the third one what the detector need not watch of
-// watched packages: behind another lane, server's part of that, which waits for most of its time, would run alone for minutes.
+// not. With race, the first lane has the race detector; the second one the tests of processes and then, because these end first,
+// the packages that the detector need not watch at all; and the third one what it need not watch of the
+// first one's packages: behind another lane, server's part of that, which waits for most of its time, would run alone for minutes.
 func plan(args, packages []string, race, chosen bool) (lanes [][][]string) {
 	if !race {
 		return [][][]string{{slices.Concat(args, longestFirst(packages))}}
 	}
-	var long, brief, parted, others, processes []string
+	var watched, parted, others, processes []string
 	var tests []string
-	watch := func(p string) {
-		if place(p) < len(longest) {
-			long = append(long, p)
-		} else {
-			brief = append(brief, p)
-		}
-	}
 	for _, p := range longestFirst(packages) {
 		u := unwatchedOf(p)
 		switch {
 		case u == nil, u.tests != nil && chosen:
-			watch(p)
+			watched = append(watched, p)
 		case u.why == ofProcesses:
 			processes = append(processes, p)
 		case u.tests == nil:
 			others = append(others, p)
 		default:
-			watch(p)
-			parted, tests = append(parted, p), append(tests, u.tests...)
+			watched, parted = append(watched, p), append(parted, p)
+			tests = append(tests, u.tests...)
 		}
 	}
 	var first, second, third [][]string
@@ -209,15 +202,15 @@ func plan(args, packages []string, race, chosen bool) (lanes [][][]string) {
 			*to = append(*to, slices.Concat(args, flags, packages))
 		}
 	}
-	watched := []string{"-race"}
+	pattern := named(tests)
 	if len(parted) > 0 {
-		watched = append(watched, "-skip", named(tests))
+		add(&first, watched, "-race", "-skip", pattern)
+	} else {
+		add(&first, watched, "-race")
 	}
-	add(&first, long, watched...)
 	add(&second, processes)
 	add(&second, others)
-	add(&second, brief, watched...)
-	add(&third, parted, "-run", named(tests))
+	add(&third, parted, "-run", pattern)
 	return slices.DeleteFunc([][][]string{first, second, third}, func(lane [][]string) bool { return lane == nil })
 }
 
@@ -231,15 +224,13 @@ func unwatchedOf(importPath string) *unwatched {
 	return nil
 }
 
-// place is where a package has its turn: its place in longest, or behind all of them.
-func place(importPath string) int {
-	if i := slices.Index(longest, short(importPath)); i >= 0 {
-		return i
-	}
-	return len(longest)
-}
-
 func longestFirst(packages []string) []string {
+	place := func(p string) int {
+		if i := slices.Index(longest, short(p)); i >= 0 {
+			return i
+		}
+		return len(longest)
+	}
 	return slices.SortedStableFunc(slices.Values(packages), func(a, b string) int { return cmp.Compare(place(a), place(b)) })
 }
 
