@@ -109,18 +109,20 @@ var slow = []string{
 	"TestReplicasUpgrade", "TestReplicasExpire", "TestCopyOnlineKilled", "TestModel",
 	"TestBenchIdle", "TestEtcdBadFlags", "TestSecretsStayInside", "TestImportBad", "TestReplicasWatch", "TestVerifyVersions", "TestDocumentedSQL",
 	"TestKubernetesManifests", "TestSecondSignal", "TestBenchEtcdUnreachable", "TestExportBad", "TestStatusFaults", "TestCertsCopy", "TestLogOfAnOutage", "TestBenchTorture",
+	"TestKwokctl", "TestDropInFailures", "TestUsageErrors", "TestExportLive", "TestCopyCutOff", "TestBlameModel", "TestImportFollow", "TestEtcdTLS", "TestJenvtest", "TestMemoryOfContainer",
 	// cmd/plinth/ui
 	"TestPictures", "TestWorkInBrowser", "TestNowInBrowser", "TestServerInBrowser", "TestHostileObjects", "TestListResumed", "TestUndoByKeys",
+	"TestTimelineLive", "TestListInBrowser",
 	// bench, bench/torture
 	"TestRunQuick", "TestPlanted",
 	// dialects/logtest
 	"TestRandomPast", "TestKeepAll", "TestBloat", "TestOpenEnds", "TestSize", "TestPostgresTLS", "TestRawReads", "TestOriginSize",
 	"TestRandomOperations", "TestPageBytes", "TestLargeTransaction",
-	"TestHostOfOldTimeline", "TestRestartUnderLoad",
+	"TestHostOfOldTimeline", "TestRestartUnderLoad", "TestMySQLTLS",
 	// sqlstore and what is below
 	"TestFrozenIdle", "TestFrozenPostgres", "TestFrozenMariaDB", "TestDatabaseHangs", "TestSetBackModel", "TestDamage", "TestEveryHarm",
 	"TestCopyOnlineCompacted", "TestRestore", "TestRestartIsNoSetBack",
-	"TestPagesPostgres", "TestPagesMariaDB", "TestIndexesEqualScans", "TestCopyModel", "TestPowerCut", "TestLostHead", "TestLagOfRows",
+	"TestPagesPostgres", "TestPagesMariaDB", "TestIndexesEqualScans", "TestCopyModel", "TestPowerCut", "TestLostHead", "TestLagOfRows", "TestWatchRange", "TestWatchersWhere",
 	// server and what is below
 	"TestHostileSeats", "TestHostileStalls", "TestHostileBodies", "TestHostileConnections", "TestOwnCertificates", "TestEscalationRaces",
 	"TestWatchHostile", "TestLeaseKeepAliveHostile", "TestWatchThenWrite", "TestKVAnswersAsEtcd", "TestControllersWriteLittle", "TestDatabaseDiskFull", "TestRuntimeConfigStarts", "TestScrubInterval",
@@ -133,6 +135,7 @@ var slow = []string{
 	"TestFollowQuietAway", "TestFollowQuietEtcd", "TestStartsWithoutKeyOfConfigMaps", "TestClientCAReplaced", "TestIssuerComesLater", "TestConversionWebhookHangs",
 	"TestListBroken", "TestFewErrors", "TestSelectionsWithIndexes", "TestFollowUnreadable", "TestManyErrors", "TestFirstLease", "TestEtcdIsLikeEtcd", "TestCostly",
 	"TestLeaseSurvivesRestart", "TestElectionLost",
+	"TestCertain", "TestComponentStartsAgain", "TestComponentsElected", "TestManyWatchersSeeTheModel", "TestWatchSlow", "TestNothingPlain", "TestWebhookDelay", "TestRestoredBackup", "TestEtcdClientsAreLikeEtcds",
 }
 
 // heavy are packages that test-quick leaves out too, unless PKG or CHANGED chooses packages: linking their few tests with
