@@ -70,7 +70,7 @@ func main() { os.Exit(cli.Run(cmd.NewDefaultKubectlCommand())) }
 `
 
 // buildKubectl builds kubectl in a module of its own, under the user's cache, where later runs find it. The module
-// requires what plinth does, so that Go's cache has most of kubectl's packages already.
+// requires what plinth does, k8s.io/kubectl of the release among it, so that Go's cache has most of kubectl's packages already.
 func buildKubectl() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -94,15 +94,10 @@ func buildKubectl() (string, error) {
 	defer spent.On("building kubectl", time.Now())
 	const reported = "k8s.io/component-base/version"
 	flags := "-X " + reported + ".gitVersion=" + kind.Release + " -X " + reported + ".gitMajor=" + kind.Major + " -X " + reported + ".gitMinor=" + kind.Minor
-	for _, args := range [][]string{
-		{"get", "k8s.io/kubectl@" + version, "k8s.io/component-base@" + version},
-		{"build", "-mod=mod", "-ldflags=" + flags, "-o", path, "."},
-	} {
-		cmd := exec.Command("go", args...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("go %s: %w: %s", args[0], err, out)
-		}
+	cmd := exec.Command("go", "build", "-mod=mod", "-ldflags="+flags, "-o", path, ".")
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w: %s", err, out)
 	}
 	return path, nil
 }
