@@ -272,10 +272,14 @@ func (c *realCluster) run(t *testing.T, program string, args ...string) string {
 	return string(out)
 }
 
-// TestClusterModule compares two modules: plinth's, and the one that the components of a cluster
-// are built from. If both have the same versions, Kubernetes' libraries are compiled once for both.
-// Otherwise make demo and make test-cluster compile all of them again.
-func TestClusterModule(t *testing.T) { sameVersions(t, "cluster") }
+// TestModuleVersions compares plinth's module with those of the programs that tests build and that share libraries with it:
+// with the same versions, these are compiled once for all. Otherwise make demo and make test-cluster compile all of Kubernetes'
+// again, and make test gRPC and what is on it.
+func TestModuleVersions(t *testing.T) {
+	for _, module := range []string{"cluster", "etcd", "kine", "promtool"} {
+		sameVersions(t, module)
+	}
+}
 
 // sameVersions compares plinth's own module with one below testdata, whose versions it returns.
 func sameVersions(t *testing.T, module string) map[string]string {
