@@ -34,7 +34,6 @@ func StartPostgres(durable bool) (*Server, error) {
 				"-c", "unix_socket_directories=" + s.dir,
 				"-c", "max_connections=200",
 				"-c", "shared_buffers=64MB",
-				"-c", "autovacuum_naptime=5s",
 				"-c", "dynamic_shared_memory_type=mmap", // in the directory, which is removed when a killed server's is
 			}
 			if !durable {
