@@ -19,7 +19,7 @@ import (
 // that want indexes, and to clients that do not read on.
 func TestMemoryBound(t *testing.T) {
 	const limitMiB, objects, size = 128, 600, 100 << 10
-	p := serveBuiltFor(t, t.TempDir(), "", fmt.Sprintf("--memory=%dMiB", limitMiB), "--request-timeout=10m")
+	p := serveMeasured(t, t.TempDir(), "", fmt.Sprintf("--memory=%dMiB", limitMiB), "--request-timeout=10m")
 	clients := burstClients(t, p.config(t))
 	before := heapKiB(t, p)
 	ask := func(ctx context.Context, i int, method, path, accept string, body []byte) (*http.Response, error) {

@@ -54,7 +54,7 @@ func TestMemoryAfterBurst(t *testing.T) {
 				t.Skip("NOT TESTED under the race detector, whose memory for so many goroutines hides what is given back; make test-quick does")
 			}
 			t.Parallel()
-			p := serveFor(t, filepath.Join(t.TempDir(), "data"), "sqlite://:memory:")
+			p := serveMeasured(t, filepath.Join(t.TempDir(), "data"), "sqlite://:memory:")
 			ctx, cancel := context.WithCancel(t.Context())
 			b := &burst{url: p.url, clients: burstClients(t, p.config(t))}
 			defer b.readers.Wait()

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -34,7 +35,7 @@ func launch(dir, dsn string, flags ...string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return launchProgram(program, dir, dsn, flags...)
+	return launchProgram(nil, program, dir, dsn, flags...)
 }
 
 // programFor returns what serves a database: on Postgres this binary, with the race detector. With that a start
@@ -53,15 +54,15 @@ func launchBuilt(dir, dsn string, flags ...string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return launchProgram(program, dir, dsn, flags...)
+	return launchProgram(nil, program, dir, dsn, flags...)
 }
 
-func launchProgram(program, dir, dsn string, flags ...string) (*process, error) {
+func launchProgram(env []string, program, dir, dsn string, flags ...string) (*process, error) {
 	p := &process{dir: dir, log: filepath.Join(filepath.Dir(dir), filepath.Base(dir)+".log"), exited: make(chan struct{})}
 	args := append([]string{"serve", "--listen=127.0.0.1:0", "--data-dir=" + dir, "--dsn=" + dsn}, flags...)
 	cmd := exec.Command(program, args...)
 	cmd.Dir = filepath.Dir(dir)
-	cmd.Env = append(os.Environ(), asPlinth+"=1")
+	cmd.Env = slices.Concat(os.Environ(), []string{asPlinth + "=1"}, env)
 	return p, p.start(cmd)
 }
 
@@ -153,10 +154,15 @@ func serveFor(t testing.TB, dir, dsn string, flags ...string) *process {
 	return untilEnd(t, p, err)
 }
 
-// serveBuiltFor is serveFor without the race detector, on any database.
-func serveBuiltFor(t testing.TB, dir, dsn string, flags ...string) *process {
+// serveMeasured is serveFor for tests of memory: without the race detector, and with garbage collected as often as users have
+// it, which make test's GOGC is not.
+func serveMeasured(t testing.TB, dir, dsn string, flags ...string) *process {
 	t.Helper()
-	p, err := launchBuilt(dir, dsn, flags...)
+	program, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := launchProgram([]string{"GOGC=100"}, program, dir, dsn, flags...)
 	return untilEnd(t, p, err)
 }
 
