@@ -27,6 +27,7 @@ type watchServed struct {
 	t     testing.TB
 	s     *Server
 	store *sqlstore.Store
+	grpc  *grpc.Server
 	conn  *grpc.ClientConn
 	away  atomic.Bool // the log says that it cannot be used
 
@@ -93,7 +94,7 @@ func serveWatchesAt(t testing.TB, dsn string, so sqlstore.Options, o Options) *w
 	t.Cleanup(func() { _ = store.Close() })
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	g := grpc.NewServer()
-	s.s, s.store = New(store, log, o), store
+	s.s, s.store, s.grpc = New(store, log, o), store, g
 	pb.RegisterWatchServer(g, s)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -256,10 +256,27 @@ func TestWatchSilentClient(t *testing.T) {
 	for range 20 {
 		blocked.create(&pb.WatchCreateRequest{Key: []byte("a"), RangeEnd: []byte("b"), StartRevision: 1})
 	}
-	if err := s.store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	s.blocked()
+	s.grpc.Stop() // as Transport.Shutdown does: no watch that waits for its turn to send learns that the store is closed
 	s.ended()
+}
+
+// blocked waits until the stream that was opened last has waited for its client for a while.
+func (s *watchServed) blocked() {
+	looks := 0
+	eventually(s.t, "a stream waits for its client", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.streams) < s.opened {
+			return false
+		}
+		if st := s.streams[s.opened-1]; st.sending.TryLock() {
+			st.sending.Unlock()
+			looks = -1
+		}
+		looks++
+		return looks > 10
+	})
 }
 
 // heap returns how much memory is in use.
