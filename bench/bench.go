@@ -44,7 +44,7 @@ type scale struct {
 // seconds, and the median of the ratios needs neighbouring rounds that are alike.
 var (
 	full  = scale{rounds: 15, round: 500 * time.Millisecond, starts: 5, idle: 3 * time.Second, objects: 10_000, roles: 2000, idleWatches: 1000, burstWatches: 2000, burstChanges: 500, afterBurst: 30 * time.Second, watchers: 100, watch: 10 * time.Second, fanWatches: 1000, fanRounds: 5, fanFor: 3 * time.Second, definitions: 500, customObjects: 2000, nodes: 100, heartbeats: 15 * time.Second, pods: 1000}
-	quick = scale{rounds: 1, round: 100 * time.Millisecond, starts: 1, idle: 100 * time.Millisecond, objects: 500, roles: 20, idleWatches: 100, burstWatches: 100, burstChanges: 20, afterBurst: 100 * time.Millisecond, watchers: 20, watch: 500 * time.Millisecond, fanWatches: 20, fanRounds: 1, fanFor: 200 * time.Millisecond, definitions: 5, customObjects: 100, nodes: 10, heartbeats: 500 * time.Millisecond, pods: 50}
+	quick = scale{rounds: 1, round: 20 * time.Millisecond, starts: 1, idle: 100 * time.Millisecond, objects: 500, roles: 20, idleWatches: 100, burstWatches: 100, burstChanges: 20, afterBurst: 100 * time.Millisecond, watchers: 20, watch: 500 * time.Millisecond, fanWatches: 20, fanRounds: 1, fanFor: 200 * time.Millisecond, definitions: 5, customObjects: 100, nodes: 10, heartbeats: 500 * time.Millisecond, pods: 50}
 )
 
 // run is one Run.

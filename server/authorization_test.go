@@ -144,7 +144,7 @@ func TestEscalationRace(t *testing.T) {
 		grant(t, one, "author2", "bob", "roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io")
 		weak := []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"configmaps"}}}
 		strong := []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}}}
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
 		var all errgroup.Group
 		attempts := func(s *Server, who string, rules ...[]rbacv1.PolicyRule) {

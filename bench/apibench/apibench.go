@@ -49,7 +49,7 @@ type scale struct {
 var (
 	full = scale{rounds: 9, round: 500 * time.Millisecond, starts: 5, settle: 5 * time.Second, objects: 10_000, page: 500, pods: 1000,
 		watchRounds: 3, watch: 4 * time.Second, churn: measure.ChurnSize{Writers: 200, Keys: 1000, Resources: 10, Watches: 100}, nodes: []int{100, 1000}, heartbeats: 20 * time.Second, workers: 100, replicas: 3000}
-	quick = scale{rounds: 2, round: 50 * time.Millisecond, starts: 1, settle: 10 * time.Millisecond, objects: 200, page: 50, pods: 200,
+	quick = scale{rounds: 2, round: 20 * time.Millisecond, starts: 1, settle: 10 * time.Millisecond, objects: 200, page: 50, pods: 200,
 		watchRounds: 1, watch: 200 * time.Millisecond, churn: measure.ChurnSize{Writers: 20, Keys: 100, Resources: 2, Watches: 10}, nodes: []int{5, 10}, heartbeats: 300 * time.Millisecond, workers: 5, replicas: 20}
 )
 

@@ -37,8 +37,8 @@ type scale struct {
 var (
 	full = scale{rounds: 9, round: 500 * time.Millisecond, starts: 5, settle: 40 * time.Second, idle: 10 * time.Second, objects: 10_000, keys: 100_000, page: 500, objectRounds: 5,
 		watchRounds: 3, watch: 4 * time.Second, churn: measure.ChurnSize{Writers: 200, Keys: 1000, Resources: 10, Watches: 100}, compactions: 10}
-	quick = scale{rounds: 2, round: 100 * time.Millisecond, starts: 1, settle: 100 * time.Millisecond, idle: 300 * time.Millisecond, objects: 300, keys: 1000, page: 50, objectRounds: 2,
-		watchRounds: 1, watch: 500 * time.Millisecond, churn: measure.ChurnSize{Writers: 20, Keys: 100, Resources: 2, Watches: 10}, compactions: 3}
+	quick = scale{rounds: 2, round: 20 * time.Millisecond, starts: 1, settle: 100 * time.Millisecond, idle: 100 * time.Millisecond, objects: 300, keys: 1000, page: 50, objectRounds: 2,
+		watchRounds: 1, watch: 200 * time.Millisecond, churn: measure.ChurnSize{Writers: 20, Keys: 100, Resources: 2, Watches: 10}, compactions: 3}
 )
 
 var (

@@ -128,9 +128,9 @@ func TestPlanted(t *testing.T) {
 			}
 			o := Options{
 				Command: []string{"env", "PLINTH_TEST_PLANTED=" + p.fault, program, "serve"}, DSN: p.fresh(t),
-				Replicas: p.replicas, For: 8 * time.Second, Clients: 4, Seed: 1, Faults: p.faults, Dir: t.TempDir(), Progress: t.Output(),
+				Replicas: p.replicas, For: 4 * time.Second, Clients: 4, Pause: 20 * time.Millisecond, Seed: 1, Faults: p.faults, Dir: t.TempDir(), Progress: t.Output(),
 			}
-			for range 5 { // on a busy machine so little may happen that the fault is not seen
+			for range 10 { // on a busy machine so little may happen that the fault is not seen
 				report, err := Run(context.Background(), o)
 				if err != nil {
 					t.Fatal(err)

@@ -31,7 +31,7 @@ import (
 func TestBenchEtcd(t *testing.T) {
 	other := startEtcd(t, t.TempDir())
 	out := filepath.Join(t.TempDir(), "out")
-	code, stdout, stderr := runBuilt(t, "bench", "etcd", "--quick", "--churn", "2s", "--against", "other="+other.urls[0], "--pid", fmt.Sprint("other=", other.cmd.Process.Pid), "--out", out)
+	code, stdout, stderr := runBuilt(t, "bench", "etcd", "--quick", "--churn", "1s", "--against", "other="+other.urls[0], "--pid", fmt.Sprint("other=", other.cmd.Process.Pid), "--out", out)
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}

@@ -53,7 +53,7 @@ func (r *tortureRun) options(t *testing.T) torture.Options {
 	must(t, err)
 	o := torture.Options{
 		Command: []string{program, "serve"}, Replicas: r.replicas, Clients: 4, Pause: 40 * time.Millisecond, Dir: keptTorture(t),
-		For: time.Duration(tortureNumber(t, tortureSeconds, 60)) * time.Second, Seed: uint64(tortureNumber(t, tortureSeed, 1)),
+		For: time.Duration(tortureNumber(t, tortureSeconds, 45)) * time.Second, Seed: uint64(tortureNumber(t, tortureSeed, 1)),
 		DSN: "sqlite://plinth.db", Progress: t.Output(),
 	}
 	if os.Getenv(tortureSeconds) != "" { // nothing else needs the machine

@@ -25,7 +25,7 @@ import (
 )
 
 // manyKeys is how many keys the source of an import has that is killed.
-const manyKeys = 30_000
+const manyKeys = 20_000
 
 // bigKine makes a database of kine with manyKeys keys.
 func bigKine(t *testing.T) (dsn string) {
@@ -52,7 +52,7 @@ func TestEtcdImportKilled(t *testing.T) {
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
 		half := 0
 		for round := 0; half == 0 && round < 10; round++ { // a busy machine may miss the middle
-			for after := 20 * time.Millisecond; importUntil(t, d, from, after, &half); after += after / 2 {
+			for after := 20 * time.Millisecond; importUntil(t, d, from, after, &half); after *= 2 {
 			}
 		}
 		if half == 0 {

@@ -18,7 +18,7 @@ import (
 // TestMemoryBound serves more than the memory that it may use, in forms that take memory of their own, by selectors
 // that want indexes, and to clients that do not read on.
 func TestMemoryBound(t *testing.T) {
-	const limitMiB, objects, size = 128, 600, 100 << 10
+	const limitMiB, objects, size = 128, 350, 100 << 10
 	p := serveMeasured(t, t.TempDir(), "", fmt.Sprintf("--memory=%dMiB", limitMiB), "--request-timeout=10m")
 	clients := burstClients(t, p.config(t))
 	before := heapKiB(t, p)

@@ -35,7 +35,7 @@ func burstSize() (watches, creates int) {
 	if raced {
 		return 400, 250
 	}
-	return 1500, 500
+	return 1200, 400
 }
 
 var burstWatches, burstCreates = burstSize()

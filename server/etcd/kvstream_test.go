@@ -46,6 +46,9 @@ func TestRangeStreamIsRange(t *testing.T) {
 			"forgotten":  {History: -1, CacheBytes: 1, WindowBytes: 1},
 			"not kept":   {History: -1, Snapshots: 1},
 		} {
+			if name == "remembered" && d.Name != "sqlite" && !logtest.Everywhere() {
+				continue // nothing is read from a database
+			}
 			t.Run(name, func(t *testing.T) {
 				m := startMemberOn(t, d.Fresh(t), o, Options{})
 				newest := fillStream(t, m, 200)

@@ -148,7 +148,7 @@ func TestTaken(t *testing.T) {
 // Clients that never read a watch, or a range, hold bounded memory: their connections end. A client whose
 // connection has stalled, and ends with them, resumes its watch where it was, and one that reads gets every event.
 func TestWatchUnread(t *testing.T) {
-	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
 		const puts, size = 60, 500_000
 		m := startMemberOn(t, d.Fresh(t), sqlstore.Options{History: -1, WindowBytes: 1 << 20, CacheBytes: 1 << 20}, Options{})
 		m.transport.out.bound(2<<20, 2<<20)

@@ -492,7 +492,7 @@ func TestApplyModel(t *testing.T) {
 			return
 		}
 		seed := uint64(time.Now().UnixNano())
-		for end := time.Now().Add(3 * time.Second); time.Now().Before(end) && !t.Failed(); seed++ {
+		for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end) && !t.Failed(); seed++ {
 			playApplyGame(t, h, seed, 40)
 		}
 	})

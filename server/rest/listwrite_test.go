@@ -149,11 +149,21 @@ func wantRowsOfPages(t *testing.T, h *harness, body string) {
 	}
 }
 
-// slowly begins a list of about 23 MB whose values are not in memory, and reads only its first bytes.
-func slowly(t *testing.T, accept string) (h *harness, body io.Reader) {
-	h = newHarnessWith(t, "sqlite://"+t.TempDir()+"/plinth.db", inLog, rest.Options{})
-	h.createLarge(700, 32<<10)
-	h.until("all values left memory", func() bool { return h.store.Stats().Away >= 700 })
+// farObjects is how many objects farAway has.
+const farObjects = 700
+
+// farAway has about 23 MB of objects, none of whose values is in memory.
+func farAway(t *testing.T) *harness {
+	h := newHarnessWith(t, "sqlite://"+t.TempDir()+"/plinth.db", inLog, rest.Options{})
+	h.createLarge(farObjects, 32<<10)
+	h.until("all values left memory", h.away)
+	return h
+}
+
+func (h *harness) away() bool { return h.store.Stats().Away >= farObjects }
+
+// slowly begins a list of them, and reads only its first bytes.
+func slowly(t *testing.T, h *harness, accept string) io.Reader {
 	req, err := http.NewRequestWithContext(t.Context(), "GET", h.http.URL+configMaps, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +192,7 @@ func slowly(t *testing.T, accept string) (h *harness, body io.Reader) {
 		reads = h.store.Stats().ValueReads
 		return reads == before
 	})
-	return h, resp.Body
+	return resp.Body
 }
 
 func heap() int64 {
@@ -195,14 +205,15 @@ func heap() int64 {
 
 // TestListMemory expects that a list which is being written has only a part of its objects in memory.
 func TestListMemory(t *testing.T) {
-	accepts := []string{
+	h := farAway(t)
+	for _, accept := range []string{
 		"application/json", "application/json;pretty=1", "application/yaml", "application/vnd.kubernetes.protobuf",
 		"application/json;as=Table;v=v1;g=meta.k8s.io",
-	}
-	for _, accept := range accepts {
+	} {
 		t.Run(accept, func(t *testing.T) {
+			h.until("all values left memory", h.away)
 			before := heap()
-			h, body := slowly(t, accept)
+			body := slowly(t, h, accept)
 			if grown := heap() - before; grown > 12<<20 {
 				t.Errorf("%d MiB are in memory while a list of 23 MB is written", grown>>20)
 			}
@@ -214,21 +225,23 @@ func TestListMemory(t *testing.T) {
 	}
 }
 
-// TestListBroken replaces and compacts the objects of a list that is being written. The client must not take what it
-// has for the whole.
+// TestListBroken replaces and compacts the objects of lists that are being written. The clients must not take what they
+// have for the whole.
 func TestListBroken(t *testing.T) {
+	h := farAway(t)
+	bodies := map[string]io.Reader{}
 	for _, accept := range []string{"application/json", "application/vnd.kubernetes.protobuf"} {
-		t.Run(accept, func(t *testing.T) {
-			h, body := slowly(t, accept)
-			for i := range 700 {
-				h.do("PUT", fmt.Sprintf("%s/c%05d", configMaps, i), configMap(fmt.Sprintf("c%05d", i), "changed")).want(200)
-			}
-			if err := h.store.CompactTo(t.Context(), h.store.Revision()); err != nil {
-				t.Fatal(err)
-			}
-			if n, err := io.Copy(io.Discard, body); err == nil {
-				t.Errorf("it ended after %d bytes as if it were whole", n)
-			}
-		})
+		bodies[accept] = slowly(t, h, accept)
+	}
+	for i := range farObjects {
+		h.do("PUT", fmt.Sprintf("%s/c%05d", configMaps, i), configMap(fmt.Sprintf("c%05d", i), "changed")).want(200)
+	}
+	if err := h.store.CompactTo(t.Context(), h.store.Revision()); err != nil {
+		t.Fatal(err)
+	}
+	for accept, body := range bodies {
+		if n, err := io.Copy(io.Discard, body); err == nil {
+			t.Errorf("%s ended after %d bytes as if it were whole", accept, n)
+		}
 	}
 }
