@@ -35,7 +35,7 @@ func TestRandomPast(t *testing.T) {
 		t.Logf("seed %d", seed)
 		m := &retentionModel{l: db.open(t), r: rand.New(rand.NewPCG(seed, 1)), retention: forever}
 		known := 0
-		for i := 0; i < 150 && !t.Failed(); i++ {
+		for i := 0; i < 100 && !t.Failed(); i++ {
 			m.operate()
 			known += m.ask(m.r.Int64N(m.head() + 2))
 		}
@@ -172,7 +172,7 @@ func (m *retentionModel) history(q changelog.HistoryQuery) (n int) {
 func TestKeepAll(t *testing.T) {
 	forEach(t, func(t *testing.T, db database) {
 		m := &retentionModel{l: db.open(t), r: rand.New(rand.NewPCG(rand.Uint64(), 1)), retention: forever}
-		for range 60 {
+		for range 40 {
 			if m.write(); m.r.IntN(2) == 0 {
 				if _, err := m.l.Compact(t.Context(), m.head()-m.r.Int64N(10), 1+m.r.IntN(30), m.retention); err != nil {
 					t.Fatal(err)

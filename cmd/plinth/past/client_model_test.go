@@ -43,7 +43,7 @@ func playModels(t *testing.T, f *fixture) {
 			f.T = t
 			m := &lived{fixture: &f, Rand: rand.New(rand.NewPCG(uint64(seed), 2)), kind: kind,
 				at: map[string]map[string]*unstructured.Unstructured{}, there: map[string]*unstructured.Unstructured{}, owners: map[string]map[string]string{}}
-			for range 120 {
+			for range 80 {
 				m.step()
 			}
 			m.compareStates()
