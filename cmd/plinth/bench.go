@@ -32,7 +32,7 @@ On a server it creates scratch databases and drops them at the end. It touches n
 database.
 
 A run takes about five minutes for each database. The machine should do nothing else
-meanwhile. With --quick it takes about 20 seconds; the figures of a quick run are not
+meanwhile. With --quick it takes about 10 seconds; the figures of a quick run are not
 compared with the targets.
 
 With --against the command measures plinth beside other servers of the Kubernetes API, such as
@@ -205,7 +205,7 @@ func announceBench(o *measure.Options) string {
 	}
 	long := fmt.Sprintf("%d minutes", 5*len(names))
 	if o.Quick {
-		long = fmt.Sprintf("%d seconds", 20*len(names))
+		long = fmt.Sprintf("%d seconds", 10*len(names))
 	}
 	return fmt.Sprintf("Measuring %s, which takes about %s. Charts and figures will be in %s.\n", strings.Join(names, ", "), long, o.Dir)
 }

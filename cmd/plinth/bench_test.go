@@ -19,7 +19,7 @@ func TestBench(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	if want := "Measuring sqlite, which takes about 20 seconds. Charts and figures will be in " + out + ".\n"; !strings.Contains(stderr, want) {
+	if want := "Measuring sqlite, which takes about 10 seconds. Charts and figures will be in " + out + ".\n"; !strings.Contains(stderr, want) {
 		t.Errorf("no %q in %s", want, stderr)
 	}
 	for _, unwanted := range []string{"MISSED", " met", " MB", " -0"} {
@@ -51,7 +51,7 @@ func TestAnnounceBench(t *testing.T) {
 		want  string
 	}{
 		{false, "Measuring sqlite, postgres, which takes about 10 minutes. Charts and figures will be in out.\n"},
-		{true, "Measuring sqlite, postgres, which takes about 40 seconds. Charts and figures will be in out.\n"},
+		{true, "Measuring sqlite, postgres, which takes about 20 seconds. Charts and figures will be in out.\n"},
 	} {
 		o := measure.Options{DSNs: []string{"sqlite://a.db", "postgres://u@h/db"}, Quick: c.quick, Dir: "out"}
 		if got := announceBench(&o); got != c.want {
