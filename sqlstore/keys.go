@@ -81,14 +81,23 @@ func (k *Keys) Attached(lease int64) []string {
 	return keys
 }
 
-// Leases, Renew, Expired and Beat are those of the log.
+// Leases, Renew, Expired and Beat are those of the log. When a lease is not among those that Leases or Renew returns, reads after
+// Sync see that its keys are gone.
 func (k *Keys) Leases(ctx context.Context, ids []int64) (leases []changelog.Lease, now int64, err error) {
-	return k.log.Leases(ctx, ids)
+	leases, now, err = k.log.Leases(ctx, ids)
+	if err == nil && (ids == nil || len(leases) < len(ids)) {
+		err = k.heads.syncOwn(ctx, k.commits.pipe)
+	}
+	return leases, now, err
 }
 
 // Renew makes leases expire later: see RawLog.
-func (k *Keys) Renew(ctx context.Context, ids []int64) ([]changelog.Lease, error) {
-	return k.log.Renew(ctx, ids)
+func (k *Keys) Renew(ctx context.Context, ids []int64) (renewed []changelog.Lease, err error) {
+	renewed, err = k.log.Renew(ctx, ids)
+	if err == nil && len(renewed) < len(ids) {
+		err = k.heads.syncOwn(ctx, k.commits.pipe)
+	}
+	return renewed, err
 }
 
 // Expired returns leases that have expired: see RawLog.

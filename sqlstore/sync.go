@@ -44,6 +44,20 @@ func (h *headReader) sync(ctx context.Context) (int64, error) {
 	if h.log.Exclusive() && !h.hasUnknown() {
 		return h.state.applied.Load(), nil
 	}
+	return h.syncToHead(ctx)
+}
+
+// syncOwn waits until reads see what this process has committed, if the log is exclusive: queries of such a log tell of a commit a
+// moment before reads do, and sync, which does not ask it, does not wait for that.
+func (h *headReader) syncOwn(ctx context.Context, p *pipe) error {
+	if !h.log.Exclusive() || !p.inFlight() {
+		return nil
+	}
+	_, err := h.syncToHead(ctx)
+	return err
+}
+
+func (h *headReader) syncToHead(ctx context.Context) (int64, error) {
 	head, err := h.askHead(ctx)
 	if err != nil {
 		return 0, err

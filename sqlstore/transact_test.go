@@ -301,3 +301,84 @@ func TestFirstTransactions(t *testing.T) {
 		}
 	}
 }
+
+// lateLog is a log whose transactions, once it is armed, have been committed for a while when they return.
+type lateLog struct {
+	changelog.Log
+	armed           atomic.Bool
+	committed, goOn chan struct{}
+	asked           chan struct{} // has a token when the head was asked for
+}
+
+func (l *lateLog) Transact(ctx context.Context, ask changelog.Ask, decide func(*changelog.Found) (changelog.Decision, error)) error {
+	err := l.Log.Transact(ctx, ask, decide)
+	if l.armed.CompareAndSwap(true, false) {
+		close(l.committed)
+		<-l.goOn
+	}
+	return err
+}
+
+func (l *lateLog) Head(ctx context.Context) (changelog.Head, error) {
+	head, err := l.Log.Head(ctx)
+	select {
+	case l.asked <- struct{}{}:
+	default:
+	}
+	return head, err
+}
+
+// TestEndOfLease asks for a lease whose end is in the database, and not in memory yet: who is told that it is gone sees that its
+// keys are.
+func TestEndOfLease(t *testing.T) {
+	for name, ask := range map[string]func(*Keys) (int, error){
+		"one":     func(k *Keys) (int, error) { all, _, err := k.Leases(t.Context(), []int64{5}); return len(all), err },
+		"all":     func(k *Keys) (int, error) { all, _, err := k.Leases(t.Context(), nil); return len(all), err },
+		"renewal": func(k *Keys) (int, error) { all, err := k.Renew(t.Context(), []int64{5}); return len(all), err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := &lateLog{Log: openRawLog(t, fileDSN(t)), committed: make(chan struct{}), goOn: make(chan struct{}), asked: make(chan struct{}, 1)}
+			s, err := Open(t.Context(), log, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			do(t, s, func(tx *Tx) error {
+				tx.Grant(5, 10)
+				tx.Put("a", []byte("x"), 5)
+				return nil
+			}, 5)
+			log.armed.Store(true)
+			var revoking errgroup.Group
+			revoking.Go(func() error {
+				_, err := s.Keys().Do(context.Background(), Transaction{Leases: []int64{5}, Run: func(tx *Tx) error { tx.Revoke(5); return nil }})
+				return err
+			})
+			<-log.committed
+			for len(log.asked) > 0 {
+				<-log.asked
+			}
+			told := make(chan string, 1)
+			go func() {
+				n, err := ask(s.Keys())
+				told <- fmt.Sprint(n, err, rawState(t, s, s.Current("")))
+			}()
+			got := ""
+			select {
+			case got = <-told:
+				close(log.goOn)
+			case <-log.asked:
+				close(log.goOn)
+				got = <-told
+			}
+			if want := fmt.Sprint(0, nil, ""); got != want {
+				t.Errorf("told %s, want %s", got, want)
+			}
+			if err := revoking.Wait(); err != nil {
+				t.Error(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
