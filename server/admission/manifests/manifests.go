@@ -8,6 +8,7 @@ package manifests
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,18 +39,12 @@ func (m *Manifests) Follow(run func(context.Context)) {
 // Load has load read the files, and notes what came of it. What is read again unchanged is not compiled again.
 //
 // Upstream takes an empty file for one without manifests. A file that is written in place is empty for a moment, in which
-// policies would be out of force; so what was read before stays.
+// policies would be out of force; so what was read before stays. Files that have changed while they were read are read again.
 func (m *Manifests) Load(load func() (hash string, err error)) error {
 	m.mu.Lock()
 	known := m.known
 	m.mu.Unlock()
-	hash, err := "", error(nil)
-	if known {
-		err = m.whole()
-	}
-	if err == nil {
-		hash, err = load()
-	}
+	hash, err := m.stable(!known, load)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.unread = err; err != nil {
@@ -62,25 +57,62 @@ func (m *Manifests) Load(load func() (hash string, err error)) error {
 	return nil
 }
 
+// readings is how often files are read that change meanwhile.
+const readings = 10
+
+// stable has load read the files until they are afterwards as they were before.
+func (m *Manifests) stable(mayBeEmpty bool, load func() (hash string, err error)) (hash string, err error) {
+	before, err := m.look(mayBeEmpty)
+	for range readings {
+		if err != nil {
+			return "", err
+		}
+		hash, failed := load()
+		after, err := m.look(mayBeEmpty)
+		if err != nil {
+			return "", err
+		}
+		if maps.EqualFunc(before, after, unwritten) {
+			return hash, failed
+		}
+		before = after
+	}
+	return "", fmt.Errorf("the files in %s change all the time: replace them by renaming", m.Dir)
+}
+
 // extensions are those of the files that upstream reads.
 var extensions = []string{".yaml", ".yml", ".json"}
 
-// whole is an error if a file is empty.
-func (m *Manifests) whole() error {
+// look returns the files as they are. Unless they may be empty, it is an error if one is.
+func (m *Manifests) look(mayBeEmpty bool) (map[string]os.FileInfo, error) {
 	entries, err := os.ReadDir(m.Dir)
-	if err != nil {
-		return fmt.Errorf("failed to read manifest directory %q: %w", m.Dir, err)
+	switch {
+	case err != nil && mayBeEmpty:
+		return nil, nil // load says so
+	case err != nil:
+		return nil, fmt.Errorf("failed to read manifest directory %q: %w", m.Dir, err)
 	}
+	files := make(map[string]os.FileInfo, len(entries))
 	for _, e := range entries {
 		if e.IsDir() || !slices.Contains(extensions, strings.ToLower(filepath.Ext(e.Name()))) {
 			continue
 		}
 		path := filepath.Join(m.Dir, e.Name())
-		if info, err := os.Stat(path); err == nil && info.Size() == 0 {
-			return fmt.Errorf("%s is empty: remove it, or write what it is to have", path)
+		info, err := os.Stat(path)
+		if err != nil {
+			continue // load says why it cannot be read
 		}
+		if info.Size() == 0 && !mayBeEmpty {
+			return nil, fmt.Errorf("%s is empty: remove it, or write what it is to have", path)
+		}
+		files[path] = info
 	}
-	return nil
+	return files, nil
+}
+
+// unwritten tells whether a file was neither written nor replaced since it was looked at.
+func unwritten(before, after os.FileInfo) bool {
+	return before.Size() == after.Size() && before.ModTime().Equal(after.ModTime()) && os.SameFile(before, after)
 }
 
 // Compiled notes that a policy was compiled.

@@ -74,6 +74,67 @@ func TestEmptyFiles(t *testing.T) {
 	}
 }
 
+// TestWrittenMeanwhile: files that change while they are read are read again; what was read while one was empty never counts.
+func TestWrittenMeanwhile(t *testing.T) {
+	path := ""
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replace := func(text string) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(path+".new", []byte(text), 0o600), os.Rename(path+".new", path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name      string
+		meanwhile func(reading int)
+		readings  int
+		fails     string
+	}{
+		{"nothing", func(int) {}, 1, ""},
+		{"emptied", func(int) { write("") }, 1, "a.yaml is empty: remove it"},
+		{"emptied and written", func(reading int) {
+			if reading == 1 {
+				write("")
+				write("a: longer")
+			}
+		}, 2, ""},
+		{"replaced by one as large", func(reading int) {
+			if reading == 1 {
+				replace("a: c")
+			}
+		}, 2, ""},
+		{"removed", func(reading int) {
+			if reading == 1 {
+				os.Remove(path)
+			}
+		}, 2, ""},
+		{"always", func(reading int) { replace("a: c") }, 10, "change all the time"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := manifests.Manifests{Dir: t.TempDir()}
+			path = filepath.Join(m.Dir, "a.yaml")
+			write("a: b")
+			if err := m.Load(func() (string, error) { return "1", nil }); err != nil {
+				t.Fatal(err)
+			}
+			readings := 0
+			err := m.Load(func() (string, error) {
+				readings++
+				c.meanwhile(readings)
+				return "2", nil
+			})
+			if readings != c.readings || (err != nil) != (c.fails != "") || err != nil && !strings.Contains(err.Error(), c.fails) || m.Refused() != (err != nil) {
+				t.Errorf("%d readings, %v, refused %v", readings, err, m.Refused())
+			}
+		})
+	}
+}
+
 func TestFollow(t *testing.T) {
 	stop, ended := make(chan struct{}), make(chan struct{})
 	m := manifests.Manifests{Stop: stop}
