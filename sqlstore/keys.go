@@ -86,7 +86,7 @@ func (k *Keys) Attached(lease int64) []string {
 func (k *Keys) Leases(ctx context.Context, ids []int64) (leases []changelog.Lease, now int64, err error) {
 	leases, now, err = k.log.Leases(ctx, ids)
 	if err == nil && (ids == nil || len(leases) < len(ids)) {
-		err = k.heads.syncOwn(ctx, k.commits.pipe)
+		err = k.heads.syncOwn(ctx)
 	}
 	return leases, now, err
 }
@@ -95,7 +95,7 @@ func (k *Keys) Leases(ctx context.Context, ids []int64) (leases []changelog.Leas
 func (k *Keys) Renew(ctx context.Context, ids []int64) (renewed []changelog.Lease, err error) {
 	renewed, err = k.log.Renew(ctx, ids)
 	if err == nil && len(renewed) < len(ids) {
-		err = k.heads.syncOwn(ctx, k.commits.pipe)
+		err = k.heads.syncOwn(ctx)
 	}
 	return renewed, err
 }

@@ -49,8 +49,8 @@ func (h *headReader) sync(ctx context.Context) (int64, error) {
 
 // syncOwn waits until reads see what this process has committed, if the log is exclusive: queries of such a log tell of a commit a
 // moment before reads do, and sync, which does not ask it, does not wait for that.
-func (h *headReader) syncOwn(ctx context.Context, p *pipe) error {
-	if !h.log.Exclusive() || !p.inFlight() {
+func (h *headReader) syncOwn(ctx context.Context) error {
+	if !h.log.Exclusive() {
 		return nil
 	}
 	_, err := h.syncToHead(ctx)
