@@ -13,6 +13,8 @@ export CGO_ENABLED := 1
 TAG := grpcnotrace
 SHARED := -trimpath $(if $(findstring -gcflags,$(GOFLAGS)),,-gcflags=all=-dwarf=false) $(if $(findstring -tags,$(GOFLAGS)),,-tags=$(TAG))
 export GOFLAGS := $(strip $(GOFLAGS) $(filter-out $(GOFLAGS),$(SHARED)))
+# For what has kube-controller-manager and kube-scheduler inside.
+WITH_CLUSTER = GOFLAGS="$(GOFLAGS) -tags=cluster,$(TAG)"
 CC ?= cc
 
 # Go collects garbage when there is as much as what is in use. With three times as much, compiling, linking and tests need about
@@ -32,7 +34,7 @@ build: cc ## build ./plinth, quicker, without kube-controller-manager and kube-s
 	@.ci/compile plinth ./cmd/plinth
 
 build-cluster: cc ## build ./plinth as it is released, with kube-controller-manager and kube-scheduler inside
-	@GOFLAGS="$(GOFLAGS) -tags=cluster,$(TAG)" .ci/compile plinth ./cmd/plinth
+	@$(WITH_CLUSTER) .ci/compile plinth ./cmd/plinth
 
 demo: build-cluster ## run a control plane with simulated nodes, until Ctrl-C
 	@exec ./plinth demo
@@ -62,13 +64,13 @@ test-race: cc ## run the tests of test, all of them under the race detector
 CLUSTER ?= sqlite,postgres,mariadb
 KILLS ?= 5
 test-cluster: cc ## test plinth with kube-controller-manager, kube-scheduler, inside and as programs, kubelet (also the oldest), kwok and helm, and test demo; CLUSTER=sqlite,postgres,mariadb KILLS=5
-	GOFLAGS="$(GOFLAGS) -tags=cluster,$(TAG)" go vet ./cmd/plinth ./server/components/...
-	GOFLAGS="$(GOFLAGS) -tags=cluster,$(TAG)" go run ./dialects/logtest/withservers -- env PLINTH_TEST_CLUSTER=$(CLUSTER) PLINTH_TEST_CLUSTER_KILLS=$(KILLS) PLINTH_TEST_TORTURE_SEED=$(SEED) go test -p 1 -timeout 60m -run '^Test(Cluster|ClusterAway|ClusterInside|ClusterKilled|ClusterSkew|ClusterTorture|Demo|BenchDeployments)$$' -v ./cmd/plinth
+	$(WITH_CLUSTER) go vet ./cmd/plinth ./server/components/...
+	$(WITH_CLUSTER) go run ./dialects/logtest/withservers -- env PLINTH_TEST_CLUSTER=$(CLUSTER) PLINTH_TEST_CLUSTER_KILLS=$(KILLS) PLINTH_TEST_TORTURE_SEED=$(SEED) go test -p 1 -timeout 60m -run '^Test(Cluster|ClusterAway|ClusterInside|ClusterKilled|ClusterSkew|ClusterTorture|Demo|BenchDeployments)$$' -v ./cmd/plinth
 
 # E2E is how many tests run at a time. One of them waits for five minutes.
 E2E ?= 8
 test-e2e: cc ## run upstream's end-to-end tests that need no containers on plinth with the components inside and simulated nodes; E2E=8: so many at a time
-	GOFLAGS="$(GOFLAGS) -tags=cluster,$(TAG)" PLINTH_TEST_E2E=$(E2E) go test -vet=off -timeout 90m -run '^TestClusterE2E$$' -v ./cmd/plinth
+	$(WITH_CLUSTER) PLINTH_TEST_E2E=$(E2E) go test -vet=off -timeout 90m -run '^TestClusterE2E$$' -v ./cmd/plinth
 
 # SEED and REQUESTS are those of the random requests that etcd and plinth are compared by. SEED is also
 # that of the load that goes on for SECONDS through kills and outages, whose history is checked.

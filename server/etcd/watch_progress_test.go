@@ -272,7 +272,8 @@ func (s *watchServed) blocked() {
 		}
 		if st := s.streams[s.opened-1]; st.sending.TryLock() {
 			st.sending.Unlock()
-			looks = -1
+			looks = 0
+			return false
 		}
 		looks++
 		return looks > 10

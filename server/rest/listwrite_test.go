@@ -80,7 +80,7 @@ func compareGathered(t *testing.T, dsn string, accepts []string) {
 		wantRowsOfPages(t, h, h.do("GET", configMaps, "", "Accept", asTable).want(200).body)
 	})
 	h := newHarnessWith(t, dsn, inLog, rest.Options{})
-	h.until("all values left memory", func() bool { return h.store.Stats().Away >= 699 })
+	h.untilAway(699)
 	for name, got := range h.lists(past, accepts) {
 		if got != want[name] {
 			t.Errorf("%s: %d bytes differ from the %d of memory: %.300q and %.300q", name, len(got), len(want[name]), got, want[name])
@@ -156,11 +156,14 @@ const farObjects = 700
 func farAway(t *testing.T) *harness {
 	h := newHarnessWith(t, "sqlite://"+t.TempDir()+"/plinth.db", inLog, rest.Options{})
 	h.createLarge(farObjects, 32<<10)
-	h.until("all values left memory", h.away)
+	h.untilAway(farObjects)
 	return h
 }
 
-func (h *harness) away() bool { return h.store.Stats().Away >= farObjects }
+// untilAway waits until the values of all objects, which are n at least, have left memory.
+func (h *harness) untilAway(n int) {
+	h.until("all values left memory", func() bool { return h.store.Stats().Away >= n })
+}
 
 // slowly begins a list of them, and reads only its first bytes.
 func slowly(t *testing.T, h *harness, accept string) io.Reader {
@@ -211,7 +214,7 @@ func TestListMemory(t *testing.T) {
 		"application/json;as=Table;v=v1;g=meta.k8s.io",
 	} {
 		t.Run(accept, func(t *testing.T) {
-			h.until("all values left memory", h.away)
+			h.untilAway(farObjects)
 			before := heap()
 			body := slowly(t, h, accept)
 			if grown := heap() - before; grown > 12<<20 {

@@ -61,12 +61,12 @@ func (m *Manifests) Load(load func() (hash string, err error)) error {
 const readings = 10
 
 // stable has load read the files until they are afterwards as they were before.
-func (m *Manifests) stable(mayBeEmpty bool, load func() (hash string, err error)) (hash string, err error) {
+func (m *Manifests) stable(mayBeEmpty bool, load func() (hash string, err error)) (string, error) {
 	before, err := m.look(mayBeEmpty)
+	if err != nil {
+		return "", err
+	}
 	for range readings {
-		if err != nil {
-			return "", err
-		}
 		hash, failed := load()
 		after, err := m.look(mayBeEmpty)
 		if err != nil {
