@@ -20,6 +20,9 @@ CC ?= cc
 # Go collects garbage when there is as much as what is in use. With three times as much, compiling, linking and tests need about
 # a tenth less of the processors. Programs that make runs or measures collect as they do elsewhere.
 test test-race test-quick lint: export GOGC := $(or $(GOGC),300)
+# A program with the race detector waits for a second before it ends, for goroutines that nobody waits for. There are a hundred such
+# programs, and their tests end what they start.
+test test-race test-quick: export GORACE := $(or $(GORACE),atexit_sleep_ms=100)
 
 .DEFAULT_GOAL := help
 .PHONY: help run build build-cluster demo test test-cluster test-e2e test-etcd record kubernetes test-quick test-race test-hostile test-pgbouncer test-ha torture mutants additions bench fuzz lint lint-workflows gosec release release-check image-push clean cc

@@ -20,6 +20,7 @@ func (s *Server) prepareJobs() (err error) {
 	client, logger := s.InProcess(nil), s.config.Log
 	if s.definitions, err = definitions.New(definitions.Config{
 		Client: client, Store: s.store, Kinds: s.kinds, DeleteAll: s.rest.DeleteAll, Services: s.services, Dial: s.outside.dialer.Dial, Logger: logger,
+		WaitForInstances: s.waitForInstances,
 	}); err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ var busy = []byte("Alarm database_slow")
 func TestControllersWriteLittle(t *testing.T) {
 	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
 		s, _ := startBoth(t, d, Config{Controllers: []string{"*", "podgc"}}, func(s *Server) {
-			s.times.Maintain, s.times.Repair = 100*time.Millisecond, 100*time.Millisecond // so that each comes by often
+			s.times.Maintain, s.times.Repair, s.waitForInstances = 100*time.Millisecond, 100*time.Millisecond, time.Second // so that each comes by often
 		})
 		w := &writes{t: t, s: s, client: clientOf(t, s)}
 		w.rest()

@@ -173,6 +173,7 @@ func writeAll(t *testing.T, servers ...*Server) (stop func()) {
 		client := kubernetes.NewForConfigOrDie(servers[n%len(servers)].RESTConfig()).CoreV1().ConfigMaps("default")
 		writers.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
+				time.Sleep(5 * time.Millisecond) // what is written is compared
 				o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("c%d-%d", n, i/4)}, Data: map[string]string{"i": strconv.Itoa(i), "pad": strings.Repeat("x", i*37%2000)}}
 				var err error
 				switch {
@@ -328,7 +329,7 @@ func TestBackupFails(t *testing.T) {
 func TestScrubInterval(t *testing.T) {
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
 		var log lockedBuffer
-		s, other := startBoth(t, d, Config{ScrubInterval: 300 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		s, other := startBoth(t, d, Config{ScrubInterval: time.Second, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		// What is in the metrics follows what is in the log: they are read no more often than they may have changed.
 		has := func(line string) bool {
 			return strings.Contains(scrape(t, s), line) || strings.Contains(scrape(t, other), line)

@@ -113,6 +113,8 @@ type phase struct {
 type pace struct {
 	times     cluster.Times
 	tellEvery time.Duration
+	// waitForInstances is of definitions.Config.
+	waitForInstances time.Duration
 	// drainGrace is how long a stopping server waits for clients that neither read nor send.
 	drainGrace time.Duration
 

@@ -11,6 +11,8 @@ import (
 var longest = []string{
 	"server", "sqlstore", "cmd/plinth", "dialects/logtest", "server/encryption", "server/etcd", "server/rest", "server/servertest", "server/etcd/etcdtest",
 	"bench/torture", "server/upstream", "server/admission", "sqlstore/scrub", "server/authn", "server/openapi", "bench", "sqlstore/backup", "server/tokens",
+	"server/admission/policies", "server/controllers", "sqlstore/transfer", "server/cluster", ".ci/suite", "dialects/logtest/dbserver", "dialects/sqlite",
+	"server/lister", "bench/etcdbench", "server/files",
 }
 
 // unwatched is what the race detector need not watch, which makes code several times as slow and is one more program to link.
@@ -177,8 +179,9 @@ func named(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$
 // plan returns the commands that test packages: lanes, which run side by side, of commands that run one after the other.
 // They add to args, which run go test; chosen is whether args choose tests by their names already, so that commands can
 // not. With race, the first lane has the race detector; the second one the tests of processes and then, because these end first,
-// the packages that the detector need not watch at all; and the third one what it need not watch of the
-// first one's packages: behind another lane, server's part of that, which waits for most of its time, would run alone for minutes.
+// the packages that the detector need not watch at all and every other small package of the first lane, whose tests wait for
+// links; and the third one what it need not watch of the first one's packages: behind another lane, server's part of that,
+// which waits for most of its time, would run alone for minutes.
 func plan(args, packages []string, race, chosen bool) (lanes [][][]string) {
 	if !race {
 		return [][][]string{{slices.Concat(args, longestFirst(packages))}}
@@ -205,16 +208,32 @@ func plan(args, packages []string, race, chosen bool) (lanes [][][]string) {
 			*to = append(*to, slices.Concat(args, flags, packages))
 		}
 	}
-	pattern := named(tests)
+	pattern, withRace := named(tests), []string{"-race"}
 	if len(parted) > 0 {
-		add(&first, watched, "-race", "-skip", pattern)
-	} else {
-		add(&first, watched, "-race")
+		withRace = append(withRace, "-skip", pattern)
 	}
 	add(&second, processes)
 	add(&second, others)
+	if len(second) > 0 {
+		var small []string
+		watched, small = halve(watched)
+		add(&second, small, withRace...)
+	}
+	add(&first, watched, withRace...)
 	add(&third, parted, "-run", pattern)
 	return slices.DeleteFunc([][][]string{first, second, third}, func(lane [][]string) bool { return lane == nil })
+}
+
+// halve divides packages, the longest of which come first, in two; the second part has every other one of those that take little.
+func halve(packages []string) (first, small []string) {
+	for i, p := range packages {
+		if i%2 == 0 || slices.Contains(longest, short(p)) {
+			first = append(first, p)
+		} else {
+			small = append(small, p)
+		}
+	}
+	return first, small
 }
 
 func unwatchedOf(importPath string) *unwatched {

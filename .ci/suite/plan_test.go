@@ -33,17 +33,18 @@ func TestPlan(t *testing.T) {
 		want        [][][]string
 	}{
 		{"all", all, true, false, [][][]string{
-			{command(own("server", "server/rest", "bench", "cmd/plinthother"), "-race", "-skip", slow)},
-			{command(processes), command(own("server/files"))},
+			{command(own("server", "server/rest", "bench"), "-race", "-skip", slow)},
+			{command(processes), command(own("server/files")), command(own("cmd/plinthother"), "-race", "-skip", slow)},
 			{command(own("server"), "-run", slow)},
 		}},
 		{"tests are named", all, true, true, [][][]string{
-			{command(own("server", "server/rest", "bench", "cmd/plinthother"), "-race")}, {command(processes), command(own("server/files"))},
+			{command(own("server", "server/rest", "bench"), "-race")},
+			{command(processes), command(own("server/files")), command(own("cmd/plinthother"), "-race")},
 		}},
 		{"nothing watched", processes, true, false, [][][]string{{command(processes)}}},
 		{"all watched", watched, true, false, [][][]string{{command(watched, "-race")}}},
 		{"without race", all, false, false, [][][]string{{
-			command(own("server", "cmd/plinth", "server/rest", "bench", "cmd/plinth/past", "cmd/plinthother", "server/files")),
+			command(own("server", "cmd/plinth", "server/rest", "bench", "server/files", "cmd/plinth/past", "cmd/plinthother")),
 		}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

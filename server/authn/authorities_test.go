@@ -39,7 +39,7 @@ func begin(t *testing.T, s *server.Server, c credentials, answers ...string) *lo
 				select {
 				case <-l.end:
 					return
-				case <-time.After(10 * time.Millisecond): // the processors are for the server that follows the file
+				case <-time.After(20 * time.Millisecond): // the processors are for the server that follows the file
 				}
 				allowed := *l.allows.Load()
 				got, _ := c.ask(t, s, client)

@@ -1,6 +1,7 @@
 package definitions
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -40,6 +41,9 @@ type Config struct {
 	Services webhook.ServiceResolver
 	// Dial connects to conversion webhooks; nil: a net.Dialer.
 	Dial dialout.Func
+	// WaitForInstances is how long a deletion waits before it says in a condition that instances
+	// are still there; 0: a minute, as upstream.
+	WaitForInstances time.Duration
 	// Logger gets what an operator should know; nil: nothing.
 	Logger *slog.Logger
 }
@@ -72,6 +76,7 @@ func New(config Config) (*Definitions, error) {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
+	config.WaitForInstances = cmp.Or(config.WaitForInstances, time.Minute)
 	validation.RegisterMetrics()
 	api, err := apiextensionsclient.NewForConfig(config.Client)
 	if err != nil {

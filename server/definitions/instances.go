@@ -19,10 +19,6 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
-// waitForInstances is how long a deletion waits before it says in a condition that
-// instances are still there, as upstream.
-const waitForInstances = time.Minute
-
 // The reasons of the condition Terminating while instances cannot be deleted.
 const (
 	deletionFailed    = "InstanceDeletionFailed"
@@ -151,7 +147,7 @@ func (d *Definitions) empty(ctx context.Context, name string) (reason string, er
 	if k == nil {
 		return "", nil // nothing is stored under a built-in resource's name
 	}
-	ctx, cancel := context.WithTimeout(ctx, waitForInstances)
+	ctx, cancel := context.WithTimeout(ctx, d.config.WaitForInstances)
 	defer cancel()
 	for pause := reconcile.First; ; pause = min(2*pause, reconcile.Most) {
 		// Delete in each round: a create that was under way may have stored another instance.

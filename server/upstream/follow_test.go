@@ -47,7 +47,7 @@ func TestFollowKine(t *testing.T) {
 func testFollow(t *testing.T, c store, open func() (upstream.LiveSource, error), dsn string) {
 	p := providers(t, "testdata/encryption.yaml")
 	w := &writer{store: c, p: p, in: fmt.Sprintf("n%d", rand.Uint32())}
-	w.write(t, 100)
+	w.write(t, 50)
 	source, err := open()
 	must(t, err)
 	defer source.Close()
@@ -69,7 +69,7 @@ func testFollow(t *testing.T, c store, open func() (upstream.LiveSource, error),
 	if err := changelog.HalfCopied(t.Context(), log); !errors.Is(err, changelog.ErrHalfCopied) {
 		t.Errorf("before the end: %v", err)
 	}
-	w.write(t, 300)
+	w.write(t, 120)
 	last := c.revision(t)
 	end()
 	running.Wait()
