@@ -16,6 +16,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 const finalizer = "example.com/hold"
@@ -189,6 +190,35 @@ func TestDeleteInstancesFailsAgain(t *testing.T) {
 	f.catchUp()
 	if f.d.instances.Len() != 1 {
 		t.Error("a change by somebody else does not have the deletion tried at once")
+	}
+}
+
+// Instances that stay until the wait is over are one failure, however long their deletes take: it is written once.
+func TestDeleteInstancesSlowly(t *testing.T) {
+	f := openFixture(t)
+	const name = "foos." + group
+	f.define(definition("foos", "Foo"))
+	f.mustAdd("foos", "Foo", "held", finalizer)
+	f.delete(name)
+	f.catchUp()
+	f.d.config.WaitForInstances = 10 * time.Millisecond
+	told := ""
+	for _, takes := range []time.Duration{30 * time.Millisecond, 0, 30 * time.Millisecond} {
+		f.d.config.DeleteAll = func(ctx context.Context, k *kind.Kind) error {
+			return errors.Join(sleep.For(ctx, takes), f.api.DeleteAll(ctx, k))
+		}
+		const want = "could not confirm zero CustomResources remaining: context deadline exceeded"
+		if err := f.d.deleteInstances(t.Context(), name); err == nil || err.Error() != want {
+			t.Errorf("deletes take %v: %v", takes, err)
+		}
+		if got := f.conditions(name)["Terminating"]; got != "True InstanceDeletionCheck" {
+			t.Errorf("deletes take %v: Terminating is %s", takes, got)
+		}
+		if now := f.get(name).ResourceVersion; told != "" && now != told {
+			t.Error("the same failure was written again")
+		} else {
+			told = now
+		}
 	}
 }
 
