@@ -7,10 +7,14 @@ import (
 )
 
 // longest are the packages that take the longest, the longest first. They are tested first, so that at the end no
-// processor waits for one of them. What is not here takes less.
+// processor waits for one of them.
 var longest = []string{
 	"server", "sqlstore", "cmd/plinth", "dialects/logtest", "server/encryption", "server/etcd", "server/rest", "server/servertest", "server/etcd/etcdtest",
 	"bench/torture", "server/upstream", "server/admission", "sqlstore/scrub", "server/authn", "server/openapi", "bench", "sqlstore/backup", "server/tokens",
+}
+
+// long are packages that come next. What is not here takes a few seconds.
+var long = []string{
 	"server/admission/policies", "server/controllers", "sqlstore/transfer", "server/cluster", ".ci/suite", "dialects/logtest/dbserver", "dialects/sqlite",
 	"server/lister", "bench/etcdbench", "server/files",
 }
@@ -178,10 +182,10 @@ func named(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$
 
 // plan returns the commands that test packages: lanes, which run side by side, of commands that run one after the other.
 // They add to args, which run go test; chosen is whether args choose tests by their names already, so that commands can
-// not. With race, the first lane has the race detector; the second one the tests of processes and then, because these end first,
-// the packages that the detector need not watch at all and every other small package of the first lane, whose tests wait for
-// links; and the third one what it need not watch of the first one's packages: behind another lane, server's part of that,
-// which waits for most of its time, would run alone for minutes.
+// not. With race, the first lane has the race detector; the second one the tests of processes and then the packages that the detector
+// need not watch at all; and the third one what it need not watch of the first one's packages: behind another lane, server's part of that,
+// which waits for most of its time, would run alone for minutes. All end at about the same time with packages that have the detector
+// and do not take long: their tests wait for links.
 func plan(args, packages []string, race, chosen bool) (lanes [][][]string) {
 	if !race {
 		return [][][]string{{slices.Concat(args, longestFirst(packages))}}
@@ -214,26 +218,32 @@ func plan(args, packages []string, race, chosen bool) (lanes [][][]string) {
 	}
 	add(&second, processes)
 	add(&second, others)
-	if len(second) > 0 {
-		var small []string
-		watched, small = halve(watched)
-		add(&second, small, withRace...)
-	}
-	add(&first, watched, withRace...)
 	add(&third, parted, "-run", pattern)
+	withOthers := []*[][]string{&first}
+	for _, lane := range []*[][]string{&second, &third} {
+		if len(*lane) > 0 {
+			withOthers = append(withOthers, lane)
+		}
+	}
+	for i, share := range deal(watched, len(withOthers)) {
+		add(withOthers[i], share, withRace...)
+	}
 	return slices.DeleteFunc([][][]string{first, second, third}, func(lane [][]string) bool { return lane == nil })
 }
 
-// halve divides packages, the longest of which come first, in two; the second part has every other one of those that take little.
-func halve(packages []string) (first, small []string) {
-	for i, p := range packages {
-		if i%2 == 0 || slices.Contains(longest, short(p)) {
-			first = append(first, p)
-		} else {
-			small = append(small, p)
+// deal divides packages, the longest of which come first. The first share has all that take the longest.
+func deal(packages []string, among int) [][]string {
+	shares := make([][]string, among)
+	next := 0
+	for _, p := range packages {
+		if slices.Contains(longest, short(p)) {
+			shares[0] = append(shares[0], p)
+			continue
 		}
+		shares[next] = append(shares[next], p)
+		next = (next + 1) % among
 	}
-	return first, small
+	return shares
 }
 
 func unwatchedOf(importPath string) *unwatched {
@@ -247,11 +257,12 @@ func unwatchedOf(importPath string) *unwatched {
 }
 
 func longestFirst(packages []string) []string {
+	order := slices.Concat(longest, long)
 	place := func(p string) int {
-		if i := slices.Index(longest, short(p)); i >= 0 {
+		if i := slices.Index(order, short(p)); i >= 0 {
 			return i
 		}
-		return len(longest)
+		return len(order)
 	}
 	return slices.SortedStableFunc(slices.Values(packages), func(a, b string) int { return cmp.Compare(place(a), place(b)) })
 }

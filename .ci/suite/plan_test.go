@@ -22,7 +22,7 @@ func TestPlan(t *testing.T) {
 		return paths
 	}
 	goTest := []string{"go", "test", "-vet=off"}
-	all := own("bench", "cmd/plinth/past", "cmd/plinthother", "server", "server/files", "server/rest", "cmd/plinth")
+	all := own("bench", "cmd/plinth/past", "cmd/plinthother", "dialects", "server", "server/files", "server/lister", "server/rest", "cmd/plinth")
 	watched, processes := own("server/rest", "bench", "cmd/plinthother"), own("cmd/plinth", "cmd/plinth/past")
 	const slow = "^(TestSlow|TestSlower)$"
 	command := func(packages []string, flags ...string) []string { return slices.Concat(goTest, flags, packages) }
@@ -33,18 +33,18 @@ func TestPlan(t *testing.T) {
 		want        [][][]string
 	}{
 		{"all", all, true, false, [][][]string{
-			{command(own("server", "server/rest", "bench"), "-race", "-skip", slow)},
+			{command(own("server", "server/rest", "bench", "server/lister"), "-race", "-skip", slow)},
 			{command(processes), command(own("server/files")), command(own("cmd/plinthother"), "-race", "-skip", slow)},
-			{command(own("server"), "-run", slow)},
+			{command(own("server"), "-run", slow), command(own("dialects"), "-race", "-skip", slow)},
 		}},
 		{"tests are named", all, true, true, [][][]string{
-			{command(own("server", "server/rest", "bench"), "-race")},
+			{command(own("server", "server/rest", "bench", "server/lister", "dialects"), "-race")},
 			{command(processes), command(own("server/files")), command(own("cmd/plinthother"), "-race")},
 		}},
 		{"nothing watched", processes, true, false, [][][]string{{command(processes)}}},
 		{"all watched", watched, true, false, [][][]string{{command(watched, "-race")}}},
 		{"without race", all, false, false, [][][]string{{
-			command(own("server", "cmd/plinth", "server/rest", "bench", "server/files", "cmd/plinth/past", "cmd/plinthother")),
+			command(own("server", "cmd/plinth", "server/rest", "bench", "server/lister", "server/files", "cmd/plinth/past", "cmd/plinthother", "dialects")),
 		}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestPlanned(t *testing.T) {
 			t.Errorf("there is no %s", name)
 		}
 	}
-	for _, dir := range slices.Concat(longest, heavy) {
+	for _, dir := range slices.Concat(longest, long, heavy) {
 		if !has(dir) {
 			t.Errorf("%s has no tests", dir)
 		}
