@@ -133,7 +133,7 @@ func writeAtRandom(t *testing.T, client typedcorev1.ConfigMapInterface) {
 // TestReflectorExpired cuts a Reflector off until the history has moved past it. It must
 // be told so, begin anew and go on.
 func TestReflectorExpired(t *testing.T) {
-	forEach(t, func(t *testing.T, dsn string) {
+	aloneAndShared(t, func(t *testing.T, dsn string) {
 		config := serveFor(t, t.TempDir()+"/data", dsn, "--history=100ms", "--controllers=").config(t)
 		client := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default")
 		_, err := client.Create(t.Context(), configMap("before", "1"), metav1.CreateOptions{})

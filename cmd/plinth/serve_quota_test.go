@@ -17,7 +17,7 @@ import (
 // TestQuota has many clients of two servers (one on SQLite) create at once what a quota
 // allows only some of.
 func TestQuota(t *testing.T) {
-	forEach(t, func(t *testing.T, dsn string) {
+	aloneAndShared(t, func(t *testing.T, dsn string) {
 		var servers []*process
 		if strings.HasPrefix(dsn, "sqlite") {
 			servers = append(servers, serveFor(t, t.TempDir()+"/a", dsn))
