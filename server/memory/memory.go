@@ -22,10 +22,10 @@ const (
 	startup = 2 * time.Second
 	// interval is between two looks at the runtime's figures, which cost microseconds.
 	interval = 5 * time.Second
-	// pause is the least time between two collections, and most bounds what they cost: a
-	// fiftieth of one processor's time, which heaps of more than 300 MiB reach.
-	pause = 20 * time.Second
-	most  = 50
+	// pause is the least time between two collections, of more than pauseBytes longer by as much, so that they
+	// cost about a fiftieth of one processor's time. What one has taken cannot be measured: the process works meanwhile.
+	pause      = 20 * time.Second
+	pauseBytes = 300 << 20
 	// afterwards is when memory is given back once more after load: what a server keeps for a minute or two,
 	// such as recent events, is of no more use then.
 	afterwards = 150 * time.Second
@@ -74,14 +74,14 @@ func (k *keeper) due(now time.Time, u usage) bool {
 		u.goroutines < k.base.goroutines/2 && u.held > 2*slack // watches have ended
 }
 
-// gaveBack takes in what is used after memory has been given back, which took some CPU time.
-func (k *keeper) gaveBack(now time.Time, took time.Duration, u usage) {
+// gaveBack takes in what is used after memory has been given back.
+func (k *keeper) gaveBack(now time.Time, u usage) {
 	k.again = time.Time{}
 	if k.busy {
 		k.again = now.Add(afterwards)
 	}
 	k.base, k.last, k.then, k.busy = u, now, u, false
-	k.pause = max(pause, most*took)
+	k.pause = max(pause, time.Duration(float64(pause)*float64(u.held)/pauseBytes))
 }
 
 // Keep gives memory back to the system shortly after the start and then after each burst of
@@ -113,9 +113,8 @@ func keep(done <-chan struct{}) {
 			giveBack()
 			k.then = read()
 		} else if k.due(time.Now(), read()) {
-			begun := cpuTime()
 			giveBack()
-			k.gaveBack(time.Now(), cpuTime()-begun, read())
+			k.gaveBack(time.Now(), read())
 		}
 	}
 }

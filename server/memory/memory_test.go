@@ -35,7 +35,7 @@ func TestDue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var k keeper
-			k.gaveBack(begun, time.Millisecond, base)
+			k.gaveBack(begun, base)
 			if got := k.due(begun.Add(c.after), c.now); got != c.want {
 				t.Errorf("due is %v", got)
 			}
@@ -51,7 +51,7 @@ func TestDueTwice(t *testing.T) {
 			var k keeper
 			now := time.Now()
 			u := usage{held: 60 * mib}
-			k.gaveBack(now, time.Millisecond, u)
+			k.gaveBack(now, u)
 			var collected []int
 			for look := range 100 {
 				now = now.Add(interval)
@@ -63,7 +63,7 @@ func TestDueTwice(t *testing.T) {
 				if k.due(now, u) {
 					collected = append(collected, look)
 					u.held = left
-					k.gaveBack(now, time.Millisecond, u)
+					k.gaveBack(now, u)
 				}
 			}
 			if want := []int{20, 20 + int(afterwards/interval)}; !slices.Equal(collected, want) {
@@ -80,7 +80,7 @@ func TestDueAfterLoad(t *testing.T) {
 		var k keeper
 		now := time.Now()
 		u := usage{held: held}
-		k.gaveBack(now, time.Millisecond, u)
+		k.gaveBack(now, u)
 		u.cpu += 3 * time.Second
 		if now = now.Add(time.Minute); k.due(now, u) {
 			t.Errorf("due under load")
@@ -91,16 +91,16 @@ func TestDueAfterLoad(t *testing.T) {
 	}
 }
 
-// TestDueSeldom wants collections that take long to be rare, however often one is due.
+// TestDueSeldom wants collections of much memory to be rare, however often one is due.
 func TestDueSeldom(t *testing.T) {
 	var k keeper
 	begun := time.Now()
-	k.gaveBack(begun, time.Second, usage{})
+	k.gaveBack(begun, usage{held: 750 * mib})
 	for _, c := range []struct {
 		after time.Duration
 		want  bool
 	}{{49 * time.Second, false}, {50 * time.Second, true}} {
-		if got := k.due(begun.Add(c.after), usage{held: 900 * mib}); got != c.want {
+		if got := k.due(begun.Add(c.after), usage{held: 1800 * mib}); got != c.want {
 			t.Errorf("due after %v is %v", c.after, got)
 		}
 	}
