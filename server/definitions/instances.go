@@ -149,7 +149,8 @@ func (d *Definitions) empty(ctx context.Context, name string) (reason string, er
 	}
 	// Only the wait has a time limit, as upstream: if deletes had it too, the reason would be another one
 	// each time, and each would be written.
-	until := time.Now().Add(d.config.WaitForInstances)
+	wait, cancel := context.WithTimeout(ctx, d.config.WaitForInstances)
+	defer cancel()
 	for pause := reconcile.First; ; pause = min(2*pause, reconcile.Most) {
 		// Delete in each round: a create that was under way may have stored another instance.
 		if err := d.config.DeleteAll(ctx, k); err != nil {
@@ -157,7 +158,7 @@ func (d *Definitions) empty(ctx context.Context, name string) (reason string, er
 		}
 		left, err := d.left(ctx, k)
 		if err == nil && left > 0 {
-			err = waitAgain(ctx, pause, until)
+			err = sleep.For(wait, pause)
 		}
 		if err != nil {
 			return deletionUncertain, fmt.Errorf("could not confirm zero CustomResources remaining: %w", err)
@@ -166,17 +167,6 @@ func (d *Definitions) empty(ctx context.Context, name string) (reason string, er
 			return "", nil
 		}
 	}
-}
-
-// waitAgain waits for a pause, but not longer than until a time, which is an error.
-func waitAgain(ctx context.Context, pause time.Duration, until time.Time) error {
-	if err := sleep.For(ctx, min(pause, time.Until(until))); err != nil {
-		return err
-	}
-	if time.Now().Before(until) {
-		return nil
-	}
-	return context.DeadlineExceeded
 }
 
 // sweepAfter is how long after the end of a definition its late instances are looked for. It

@@ -50,7 +50,6 @@ type usage struct {
 type keeper struct {
 	base  usage     // after memory was given back last, so what was really needed
 	last  time.Time // when that was
-	pause time.Duration
 	then  usage     // at the last look
 	busy  bool      // there was load since memory was given back
 	again time.Time // once more then, because there was load; zero: no
@@ -62,7 +61,7 @@ func (k *keeper) due(now time.Time, u usage) bool {
 	idle := u.allocated-k.then.allocated <= idleBytes && u.cpu-k.then.cpu <= idleCPU
 	k.then = u
 	k.busy = k.busy || !idle
-	if !idle || now.Sub(k.last) < k.pause {
+	if !idle || now.Sub(k.last) < k.pause() {
 		return false
 	}
 	if !k.again.IsZero() && !now.Before(k.again) {
@@ -81,7 +80,11 @@ func (k *keeper) gaveBack(now time.Time, u usage) {
 		k.again = now.Add(afterwards)
 	}
 	k.base, k.last, k.then, k.busy = u, now, u, false
-	k.pause = max(pause, time.Duration(float64(pause)*float64(u.held)/pauseBytes))
+}
+
+// pause is the least time from one collection to the next.
+func (k *keeper) pause() time.Duration {
+	return max(pause, time.Duration(float64(pause)*float64(k.base.held)/pauseBytes))
 }
 
 // Keep gives memory back to the system shortly after the start and then after each burst of
